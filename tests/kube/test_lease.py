@@ -155,7 +155,7 @@ async def test_a_cut_off_leader_stops_before_another_takes_over(race: Race) -> N
     waiting = asyncio.create_task(second.run(lambda: lead("second")))
     await race.sleep(30)
     line.cut = True
-    with pytest.raises(LeaseLost, match="x/op of first"):
+    with pytest.raises(LeaseLost, match="x/op of first was not renewed within 10 s; the process ends, and stands by"):
         await leading
     await race.sleep(30)
     assert times["first stopped"] - 31 <= 12
@@ -214,7 +214,7 @@ async def test_a_lease_taken_by_force_is_noticed(race: Race) -> None:
     leading = asyncio.create_task(first.run(forever))
     await race.sleep(10)
     await race.client.patch(LEASE, "op", {"spec": {"holderIdentity": "usurper"}}, "x")
-    with pytest.raises(LeaseLost, match="usurper"):
+    with pytest.raises(LeaseLost, match="lease x/op of first was taken: usurper holds it now; the process ends"):
         await leading
     assert not first.leading
 

@@ -182,8 +182,8 @@ class LeaderElection:
                 continue
             if not self.leading:
                 raise LeaseLost(
-                    f"lease {self.namespace}/{self.name} of {self.identity} was not renewed within "
-                    f"{self.times.renew_deadline} s ({self._now_held()})"
+                    f"lease {self.namespace}/{self.name} of {self.identity} {self._how_lost()}; "
+                    "the process ends, and stands by when it is started again"
                 )
             due = clock.monotonic() + self.times.retry_period
 
@@ -253,12 +253,14 @@ class LeaderElection:
             lease_transitions=transitions + 1 if taken_over and before.holder_identity is not None else transitions,
         )
 
-    def _now_held(self) -> str:
-        """Return who holds the lease, as far as it was read."""
-        if self._observed is None:
-            return "another process has written it"
+    def _how_lost(self) -> str:
+        """Return how the lease was lost, as far as it was read."""
         holder = self._holder()
-        return "nobody else is known to hold it" if holder in (None, "", self.identity) else f"{holder} holds it now"
+        if holder not in (None, "", self.identity):
+            return f"was taken: {holder} holds it now"
+        if self._observed is None:
+            return "was not renewed: another process has written it"
+        return f"was not renewed within {self.times.renew_deadline:g} s"
 
     def _holder(self) -> str | None:
         return None if self._observed is None else self._observed.spec.holder_identity
