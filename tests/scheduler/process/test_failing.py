@@ -1,6 +1,5 @@
 """What fails in a process, an object, a gang or a whole cycle, does not end it."""
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -18,7 +17,7 @@ from spinney.scheduler.process.commit import BookPositions
 from spinney.scheduler.process.process import CYCLES, SchedulerProcess
 from spinney.scheduler.process.shadow import Shadow
 from tests.scheduler.process.test_evictions import a_full_node
-from tests.scheduler.process.world import NS, World, given_a_world
+from tests.scheduler.process.world import NS, World, given_a_world, running
 
 
 class Hindered(Shadow):
@@ -43,14 +42,11 @@ async def test_a_cycle_that_fails_is_followed_by_another(world: World) -> None:
     client = Client(world.transport, world.runtime)
     inventory = Inventory()
     effects = Hindered(inventory, world.runtime.clock)
-    process = SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=effects)
-    running = asyncio.create_task(process.run())
-    await world.settle(30)
+    async with running(SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=effects)) as process:
+        await world.settle(30)
     assert effects.concluded
     failed = process.manager.metrics.registry.get_sample_value("spinney_failed_rounds_total", {"loop": CYCLES})
     assert failed == 3
-    process.stop()
-    await running
 
 
 class Slippery(Shadow):
@@ -74,12 +70,9 @@ async def test_a_pod_that_cannot_be_taken_in_is_alone_in_that(world: World) -> N
     inventory = Inventory()
     effects = Slippery(inventory, world.runtime.clock)
     client = Client(world.transport, world.runtime)
-    process = SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=effects)
-    running = asyncio.create_task(process.run())
-    await world.settle(10)
+    async with running(SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=effects)):
+        await world.settle(10)
     assert effects.bound == {"good"}
-    process.stop()
-    await running
 
 
 @given_a_world

@@ -1,6 +1,5 @@
 """A scheduler that gave its lease away and gets it back goes on as one that has just started."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -12,7 +11,7 @@ from spinney.kube.lease import LeaderElection, LeaseGivenAway, LeaseTimes
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process.process import SchedulerProcess
-from tests.scheduler.process.world import NS, World, given_a_world
+from tests.scheduler.process.world import NS, World, given_a_world, running
 
 TIMES = LeaseTimes(lease_duration=15.0, renew_deadline=10.0, retry_period=2.0)
 
@@ -42,8 +41,7 @@ async def test_what_came_before_is_placed_without_news_and_volumes_are_waited_fo
     monkeypatch.setattr(process, "_cycle", once(process._cycle))
     await world.add_node("n1")
     await world.add_pod("early")
-    running = asyncio.create_task(process.run())
-    try:
+    async with running(process):
         await world.settle(60)
         assert (await world.places())["early"] == "n1"
 
@@ -56,6 +54,3 @@ async def test_what_came_before_is_placed_without_news_and_volumes_are_waited_fo
         await world.settle(60)
         events = (await world.client.list(EVENT, NS)).items
         assert [event["message"] for event in events if event["reason"] == "FailedBinding"] == []
-    finally:
-        process.stop()
-        await running

@@ -22,6 +22,7 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
+from tests.scheduler.process.world import running
 from tests.scheduler.test_examples import example
 
 NS = "team"
@@ -56,16 +57,12 @@ async def a_cluster_with(*plugins: type[Plugin]) -> AsyncIterator[tuple[Client, 
         client = Client(InProcessTransport(server), runtime)
         manager = Manager(client, runtime, health=health, metrics=KubeMetrics(metrics))
         process = SchedulerProcess(client, config, manager=manager, registry=registry, metrics=CycleMetrics(metrics))
-        running = asyncio.create_task(process.run())
-        await health.wait_until_serving()
-        await client.create(NAMESPACE, {"metadata": {"name": NS}})
-        try:
+        async with running(process):
+            await health.wait_until_serving()
+            await client.create(NAMESPACE, {"metadata": {"name": NS}})
             host, port = health.address
             yield client, f"http://{host}:{port}"
-        finally:
-            process.stop()
-            await running
-            runtime.executor.close()
+        runtime.executor.close()
 
 
 async def a_node(client: Client, name: str, gpus: int, **labels: str) -> None:

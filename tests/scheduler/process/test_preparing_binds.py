@@ -22,7 +22,7 @@ from spinney.scheduler.process.commit import BookPositions
 from spinney.scheduler.process.effects import ClusterEffects
 from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
-from tests.scheduler.process.world import Fault, FaultyTransport, status
+from tests.scheduler.process.world import Fault, FaultyTransport, running, status
 
 TIMEOUT = 6.0
 
@@ -35,13 +35,8 @@ async def scheduling(cluster: Cluster, fault: Fault | None = None) -> AsyncItera
     if fault is not None:
         client.transport = faulty = FaultyTransport(client.transport)
         faulty.fault = fault
-    process = SchedulerProcess(client, config)
-    running = asyncio.create_task(process.run())
-    try:
+    async with running(SchedulerProcess(client, config)) as process:
         yield process
-    finally:
-        process.stop()
-        await running
 
 
 async def eventually(cluster: Cluster, holds: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:

@@ -1,6 +1,5 @@
 """Beside another scheduler, writing nothing: what we would have done, and how that compares."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import StringIO
@@ -16,7 +15,7 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.scheduler.process.shadow import Comparison, Shadow
-from tests.scheduler.process.world import NS, World, given_a_world
+from tests.scheduler.process.world import NS, World, given_a_world, running
 
 
 @asynccontextmanager
@@ -25,13 +24,8 @@ async def shadowing(world: World) -> AsyncIterator[Shadow]:
     client = Client(ReadOnlyTransport(world.transport), world.runtime)
     inventory = Inventory()
     shadow = Shadow(inventory, world.runtime.clock)
-    process = SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=shadow)
-    running = asyncio.create_task(process.run())
-    try:
+    async with running(SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=shadow)):
         yield shadow
-    finally:
-        process.stop()
-        await running
 
 
 async def bound_by_another(world: World, pod: str, node: str) -> None:

@@ -18,7 +18,7 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import CyclePace, SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
-from tests.scheduler.process.world import NS, World
+from tests.scheduler.process.world import NS, World, running
 
 TIMES = LeaseTimes(lease_duration=4.0, renew_deadline=3.0, retry_period=0.1)
 PATIENT, IMPATIENT = CyclePace(), CyclePace(slow=0.2, stuck=1.0)
@@ -52,13 +52,9 @@ async def a_replica(
     options = (*SchedulerConfig().plugins, *(PluginOption(plugin.name) for plugin in plugins))
     manager = Manager(client, runtime, election=election)
     process = SchedulerProcess(client, SchedulerConfig(plugins=options), manager=manager, registry=registry, pace=pace)
-    running = asyncio.create_task(process.run())
-    try:
+    async with running(process):
         yield election
-    finally:
-        process.stop()
-        await running
-        runtime.executor.close()
+    runtime.executor.close()
 
 
 async def leads(election: LeaderElection) -> None:

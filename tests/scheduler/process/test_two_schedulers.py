@@ -12,7 +12,7 @@ from spinney.kube.crds import install_crds
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded.stack import Schedulers, StackOptions
 from spinney.sim.embedded.transport import InProcessTransport
-from tests.scheduler.process.world import NS, World, given_a_world
+from tests.scheduler.process.world import NS, World, given_a_world, running
 
 
 async def a_user(world: World, name: str, scheduler: str) -> None:
@@ -44,15 +44,13 @@ async def test_a_device_is_given_out_once_by_both(world: World) -> None:
         return Client(InProcessTransport(world.server), world.runtime, field_manager=field_manager)
 
     schedulers = Schedulers(connect, options)
-    running = asyncio.create_task(schedulers.run())
-    await schedulers.manager.wait_until_ready()
-    await asyncio.gather(a_user(world, "a", "spinney-scheduler"), a_user(world, "b", "default-scheduler"))
-    await world.settle(30)
+    async with running(schedulers):
+        await schedulers.manager.wait_until_ready()
+        await asyncio.gather(a_user(world, "a", "spinney-scheduler"), a_user(world, "b", "default-scheduler"))
+        await world.settle(30)
     claims = [(await world.client.get(RESOURCE_CLAIM, name, NS)).get("status", {}) for name in ("a", "b")]
     assert sum(bool(status.get("allocation")) for status in claims) == 1
     assert sorted((await world.places()).values()) == ["", "n1"]
-    schedulers.stop()
-    await running
 
 
 async def said_of_g(world: World) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from spinney.api.core import NAMESPACE, NODE, POD, Pod
 from spinney.api.struct import JSON
@@ -58,6 +58,28 @@ def status(code: int, reason: str) -> Response:
     return Response(code, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
+class Stoppable(Protocol):
+    """A process that runs until it is told to stop."""
+
+    async def run(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+P = TypeVar("P", bound=Stoppable)
+
+
+@asynccontextmanager
+async def running(process: P) -> AsyncIterator[P]:
+    """Run a process for the time of the block; then it is told to stop and comes to its end."""
+    task = asyncio.create_task(process.run())
+    try:
+        yield process
+    finally:
+        process.stop()
+        await task
+
+
 class World:
     """One embedded server. ``transport`` is what schedulers reach it by, ``client`` what the test does."""
 
@@ -74,13 +96,8 @@ class World:
         client = Client(self.transport, self.runtime, field_manager="spinney-scheduler")
         config = SchedulerConfig(**{"default_staleness_grace_seconds": -1, **settings})
         self.metrics = CycleMetrics()
-        process = SchedulerProcess(client, config, metrics=self.metrics, pace=pace)
-        running = asyncio.create_task(process.run())
-        try:
+        async with running(SchedulerProcess(client, config, metrics=self.metrics, pace=pace)) as process:
             yield process
-        finally:
-            process.stop()
-            await running
 
     def exported(self, metric: str, **labels: str) -> float | None:
         """Return a value that the last scheduler exports; None where there is no such series."""
