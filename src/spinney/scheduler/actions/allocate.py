@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from spinney.scheduler.actions.entry import pending_jobs
-from spinney.scheduler.evaluation.job_order import first_of_queues
-from spinney.scheduler.evaluation.turns import ALLOCATE, JobTurns
+from spinney.scheduler.evaluation.turns import ALLOCATE, JobTurns, first_of_queues
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import OUT_OF_TIME, FitError
 from spinney.scheduler.framework.session import Session
@@ -28,8 +27,7 @@ NOT_REACHED: Final = (
 def allocate_jobs(session: Session) -> None:
     """Place what fits."""
     _serve_waiting(session)
-    depth = session.config.queue_depth_per_action.get(ALLOCATE)
-    jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
+    jobs = first_of_queues(session, ALLOCATE, pending_jobs(session))
     turns = JobTurns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
     end = session.monotonic() + session.config.allocate_seconds
     session.waiting = turns

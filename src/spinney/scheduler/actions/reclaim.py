@@ -71,5 +71,5 @@ def _figures(session: Session, queue: str) -> str:
 def _parting_queues(session: Session, job: PodGroupInfo, queue: str) -> tuple[str, str]:
     """Return the two queues whose claims are compared: the ancestors where the paths of job and victim part."""
     tree = session.queues
-    taking, giving = tree.divergence(tree.index[job.queue], tree.index[queue])
+    taking, giving = tree.divergence(job.queue, queue)
     return tree.queues[taking].name, tree.queues[giving].name

@@ -7,7 +7,7 @@ next is taken. Where an order of a plugin may have changed otherwise, everything
 
 import heapq
 from bisect import insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from spinney.scheduler.fairshare import QueueInfo, QueueTree
@@ -42,18 +42,6 @@ class Orders(Protocol):
     def job_order_is_fixed(self) -> bool:
         """Tell whether that number never changes."""
         ...
-
-
-def first_of_queues(
-    jobs: Iterable[PodGroupInfo], depth: int | None, key: Callable[[PodGroupInfo], Any]
-) -> Iterable[PodGroupInfo]:
-    """Return the first ``depth`` jobs of each queue by ``key``; no depth, or 0, is all of them."""
-    if not depth or depth < 0:
-        return jobs
-    by_queue: dict[str, list[PodGroupInfo]] = {}
-    for job in jobs:
-        by_queue.setdefault(job.queue, []).append(job)
-    return [job for each in by_queue.values() for job in heapq.nsmallest(depth, each, key=key)]
 
 
 class JobOrder:

@@ -6,6 +6,7 @@ a cycle ends however many jobs there are that cannot be placed, and no job waits
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
+from heapq import nsmallest
 from typing import Final
 
 from spinney.gangs.tree import GangKey
@@ -16,6 +17,17 @@ from spinney.scheduler.framework.session import Session
 ALLOCATE: Final = "allocate"
 REST_SECONDS: Final = 60.0
 """After a cycle that ran out of time and placed nothing; if it placed something, the next follows at once."""
+
+
+def first_of_queues(session: Session, action: str, jobs: Iterable[PodGroupInfo]) -> Iterable[PodGroupInfo]:
+    """Return as many jobs of each queue as an action is to look at, the first in order; unless told, all of them."""
+    depth = session.config.queue_depth_per_action.get(action)
+    if not depth or depth < 0:
+        return jobs
+    by_queue: dict[str, list[PodGroupInfo]] = {}
+    for job in jobs:
+        by_queue.setdefault(job.queue, []).append(job)
+    return [job for each in by_queue.values() for job in nsmallest(depth, each, key=session.ask.job_key)]
 
 
 class JobTurns:

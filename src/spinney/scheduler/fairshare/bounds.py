@@ -33,12 +33,11 @@ class Lot(msgspec.Struct, frozen=True, kw_only=True):
 
 def most_reclaimable(books: QueueBooks, reclaimer: Reclaimer, lots: Mapping[str, Lot]) -> Amounts:
     """Return a bound, per resource, on what just scenarios can take for good from ``lots``, by leaf queue."""
-    index = books.tree.index
     by_giver: dict[int, tuple[int, Lot]] = {}
     for queue, lot in lots.items():
-        if queue not in index or queue == reclaimer.queue:
+        if queue not in books.tree or queue == reclaimer.queue:
             continue
-        taking, giving = books.tree.divergence(index[reclaimer.queue], index[queue])
+        taking, giving = books.tree.divergence(reclaimer.queue, queue)
         known = by_giver.get(giving)
         by_giver[giving] = (taking, lot if known is None else known[1].joined(lot))
     most = ZERO

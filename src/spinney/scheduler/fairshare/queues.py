@@ -88,15 +88,16 @@ class QueueTree:
         """Return the queue and its ancestors, the queue first."""
         return self.paths[self.index[name]]
 
-    def divergence(self, left: int, right: int) -> tuple[int, int]:
+    def divergence(self, left: str, right: str) -> tuple[int, int]:
         """Return the two ancestors at the highest level where the paths of two queues differ.
 
         When one queue lies on the path of the other there is no such level, and the queue itself is returned twice.
         """
-        for ancestor, other in zip(reversed(self.paths[left]), reversed(self.paths[right]), strict=False):
+        one, two = self.path(left), self.path(right)
+        for ancestor, other in zip(reversed(one), reversed(two), strict=False):
             if ancestor != other:
                 return ancestor, other
-        common = min(left, right, key=lambda position: len(self.paths[position]))
+        common = min(one, two, key=len)[0]
         return common, common
 
 

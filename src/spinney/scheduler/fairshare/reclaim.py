@@ -151,6 +151,5 @@ def _saturation(allocated: int, fair_share: int) -> float:
 
 
 def _parting(books: QueueBooks, reclaimer: str, victim: str) -> tuple[QueueBook, QueueBook]:
-    index = books.tree.index
-    taking, giving = books.tree.divergence(index[reclaimer], index[victim])
+    taking, giving = books.tree.divergence(reclaimer, victim)
     return books.pages[taking], books.pages[giving]

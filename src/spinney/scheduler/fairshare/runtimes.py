@@ -38,7 +38,7 @@ class MinRuntimes(msgspec.Struct, frozen=True, kw_only=True):
         """Return the min-runtime that protects a job of queue ``victim`` from a job of queue ``reclaimer``."""
         start = self.tree.index[victim]
         if self.method is ReclaimMethod.LCA:
-            _, start = self.tree.divergence(self.tree.index[reclaimer], start)
+            _, start = self.tree.divergence(reclaimer, victim)
         set_here = (self.tree.queues[position].reclaim_min_runtime for position in self.tree.paths[start])
         return next((found for found in set_here if found is not None), self.reclaim)
 

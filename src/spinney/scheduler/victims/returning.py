@@ -54,11 +54,10 @@ class Returning:
         by_job: dict[PodGroupInfo, list[Step]] = {}
         for step in steps:
             by_job.setdefault(step.job, []).append(step)
-        own = tree.index[self._job.queue]
         by_giver: dict[int, list[_Turn]] = {}
         takers: set[int] = set()
         for victim, given in by_job.items():
-            taking, giving = tree.divergence(own, tree.index[victim.queue])
+            taking, giving = tree.divergence(self._job.queue, victim.queue)
             takers.add(taking)
             if taking == giving or len(takers) > 1:
                 return []  # of one queue, or the queue that takes gives too: how it stands is not known

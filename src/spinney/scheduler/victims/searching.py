@@ -28,8 +28,7 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.reasons import ScenarioCount, VictimReport
 from spinney.gangs.declarations import NEVER
-from spinney.scheduler.evaluation.job_order import first_of_queues
-from spinney.scheduler.evaluation.turns import ALLOCATE, JobTurns
+from spinney.scheduler.evaluation.turns import ALLOCATE, JobTurns, first_of_queues
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.runtimes import is_delay_over
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -65,12 +64,11 @@ _PREEMPTION_POLICY = attrgetter("record.pod.spec.preemption_policy")
 
 def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
     """Search victims for every one of the ``pending`` jobs, in order, and commit what is found."""
-    depth = session.config.queue_depth_per_action.get(rule.name)
     # Whom nobody has tried to place may fit as it is.
     untried = session.overdue.get(ALLOCATE, frozenset())
     pending = [job for job in pending if job.key not in untried]
     jobs = []
-    for job in first_of_queues(pending, depth, session.ask.job_key):
+    for job in first_of_queues(session, rule.name, pending):
         with session.bulkhead(job.key, "looking at"):
             jobs += [job] if _may_disturb(session, job) else []
     if not jobs:
