@@ -14,8 +14,20 @@ from spinney.api.workload_v1alpha1 import GangPolicy
 from spinney.api.workload_v1alpha2 import SchedulingPolicy
 from spinney.api.workload_v1beta1 import DisruptAll, DisruptionMode, PodGroup, PodGroupSpec
 from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraintInfo
+from spinney.scheduler import Plugin, Session
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo, Weights
-from tests.scheduler.building import NAMESPACE, RACK, a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
+from tests.scheduler.building import (
+    NAMESPACE,
+    RACK,
+    a_gang,
+    a_node,
+    a_pod,
+    a_runtime,
+    a_scheduler,
+    an_inventory,
+    put_gang,
+)
 from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
 
 ONE_QUEUE = (("a", 100),)
@@ -304,3 +316,27 @@ def disturbed_by(action: str, *, policy: str | None) -> list[str]:
     inventory.apply(group)
     inventory.apply(a_pod("polite-0", gang="polite", gpus=2))
     return [eviction.pod.name for eviction in run_on(inventory, action).evictions]
+
+
+class OwnNodes(Plugin):
+    """Keeps pods of the namespace `b` off the node n2."""
+
+    name = "own-nodes"
+    treats_alike = True
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_predicate_fn(lambda task, job, node: (job.namespace, node.name) != ("b", "n2"))
+
+
+def test_a_victim_is_moved_where_one_of_another_namespace_may_not_go() -> None:
+    """What a victim was refused is refused to others of its namespace only: plugins may go by that."""
+    inventory = an_inventory(a_node("n0", gpus=2), a_node("n1", gpus=2), a_node("n2", gpus=1))
+    for namespace, node in (("a", "n0"), ("b", "n1")):
+        inventory.apply(a_pod("victim", namespace=namespace, gpus=1, node=node))
+    urgent = a_gang("urgent", minimum=2, priority=90)
+    put_gang(inventory, urgent, [a_pod(f"u{n}", gang="urgent", gpus=2) for n in range(2)])
+    config = SchedulerConfig(actions=("preempt",))
+
+    result = a_scheduler(inventory, OwnNodes, config=config).run_cycle()
+
+    assert {each.pod.namespace: each.moves_to for each in result.evictions} == {"a": "n2", "b": ""}

@@ -114,4 +114,5 @@ def _kind(job: PodGroupInfo) -> object:
             return None
         asked.append((task.pod_set.name, task.request.number))
     gang = job.gang
-    return (job.queue, job.priority, gang.preemptible, job.root, gang.anchor, tuple(asked), job.distinctions)
+    told = (job.queue, job.priority, gang.preemptible, job.namespace, job.root, gang.anchor)
+    return (*told, tuple(asked), job.distinctions)
