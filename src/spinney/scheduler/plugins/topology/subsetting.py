@@ -320,18 +320,7 @@ class DomainSets(Sequence[NodeSet]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[NodeSet]: ...
     def __getitem__(self, index: int | slice) -> NodeSet | Sequence[NodeSet]:
-        if isinstance(index, slice):
-            return list(self)[index]
-        place = index if index >= 0 else len(self) + index
-        if self.planned is not None:
-            if place == 0:
-                return NodeSet(self._nodes, self.planned)
-            place -= 1
-        for depth, domains in self._sets:
-            if 0 <= place < len(domains):
-                return self._make(depth, int(domains[place]))
-            place -= len(domains)
-        raise IndexError(f"node set {index} of {len(self)}")
+        return list(self)[index]
 
     def _make(self, depth: int, domain: int) -> NodeSet:
         if depth < 0:
