@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from spinney.binding.lost_work import lost_seconds
 from spinney.binding.repair import started_at
@@ -35,6 +35,18 @@ _GOING_ON: Final = ACTIVE_USED - {PodStatus.STUCK_IN_RELEASING}
 def _none(pod_set: PodSet) -> int:
     """Return how many tasks are placed where none are."""
     return 0
+
+
+class JobKind(NamedTuple):
+    """What plugins that treat alike jobs alike may tell jobs by, beside their tree, what they ask for and hold."""
+
+    queue: str
+    priority: int | None
+    preemptible: bool
+    namespace: str
+    anchor: GangKey | None
+    distinctions: tuple[object, ...]
+    """What tells the job apart from those that ask for the same, as plugins say."""
 
 
 class PodGroupInfo:
@@ -133,9 +145,11 @@ class PodGroupInfo:
         return self.gang.preemptible or (inference_preemptible and self.gang.priority_class == "inference")
 
     @property
-    def distinctions(self) -> tuple[object, ...]:
-        """Return what tells the job apart from those that ask for the same, as plugins say."""
-        return self._session.ask.distinctions(self) if self._session.hooks.job_distinctions else ()
+    def kind(self) -> JobKind:
+        """Return what the job has in common with those that are decided like it if they ask for the same."""
+        gang = self.gang
+        apart = self._session.ask.distinctions(self) if self._session.hooks.job_distinctions else ()
+        return JobKind(gang.queue, gang.priority, gang.preemptible, gang.key.namespace, gang.anchor, apart)
 
     # -- its tasks ---------------------------------------------------------------------------------------------------
 

@@ -60,8 +60,7 @@ def signature_of(job: PodGroupInfo) -> Signature | None:
         requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
     asked = job.asked
     only_room = len(asked) == 1 and not any(request.constraints.looks_at_pods for request in asked)
-    told = (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, job.gang.anchor, requests)
-    return (*told, job.distinctions, only_room)
+    return (job.kind, job.root, requests, only_room)
 
 
 def _is_avoided(job: PodGroupInfo, nodes: Nodes) -> bool:
@@ -109,9 +108,8 @@ class FailedSearches:
     def _kind(self, job: PodGroupInfo) -> Signature | None:
         if job.holds_anything or _uses_claims(job):
             return None  # where its own pods are, or its claims, play a part
-        gang, priority = job.gang, job.priority if self._by_priority else None
-        told = (job.queue, priority, gang.preemptible, job.namespace, gang.anchor, _shape(job.root))
-        return (*told, frozenset(job.asked), job.distinctions)
+        kind = job.kind if self._by_priority else job.kind._replace(priority=None)
+        return (kind, _shape(job.root), frozenset(job.asked))
 
 
 def _shape(member: Member) -> object:

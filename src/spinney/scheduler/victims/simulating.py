@@ -113,6 +113,4 @@ def _kind(job: PodGroupInfo) -> object:
         if constraints.looks_at_pods or constraints.volumes or constraints.claims or not task.should_allocate:
             return None
         asked.append((task.pod_set.name, task.request.number))
-    gang = job.gang
-    told = (job.queue, job.priority, gang.preemptible, job.namespace, job.root, gang.anchor)
-    return (*told, tuple(asked), job.distinctions)
+    return (job.kind, job.root, tuple(asked))
