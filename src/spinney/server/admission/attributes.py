@@ -1,10 +1,13 @@
 """What admission is asked about."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from spinney.api.field_error import FieldError
 from spinney.api.struct import JSON
 from spinney.server.exchange.message import ADMIN, User
+from spinney.server.exchange.status import StatusError, forbidden
 from spinney.server.kinds.kind import Kind
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -25,3 +28,7 @@ class Attributes:
     user: User = ADMIN
     options: JSON = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+
+    def refused(self, why: str, *, causes: Iterable[FieldError] = ()) -> StatusError:
+        """Return the 403 with which admission refuses the write."""
+        return forbidden(self.kind.resource, self.name, why, causes=causes)

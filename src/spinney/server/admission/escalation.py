@@ -14,7 +14,7 @@ from spinney.server.authorization.action import AccessRequest
 from spinney.server.authorization.authorizer import Rbac, RuleList
 from spinney.server.authorization.rules import described, uncovered
 from spinney.server.exchange.message import MASTERS, User
-from spinney.server.exchange.status import StatusError, forbidden, not_found
+from spinney.server.exchange.status import StatusError, not_found
 
 _ROLES = (str(ROLE), str(CLUSTER_ROLE))
 _FOR_GARBAGE = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
@@ -52,10 +52,10 @@ def _check_role(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
     anywhere = PolicyRule(verbs=("*",), non_resource_urls=("*",))
     if obj.get("aggregationRule") and (missing := _missing(rbac, user, [everything, anywhere], "")):
         why = f"must have cluster-admin privileges to use the aggregationRule: {_lacks(user, missing)}"
-        raise forbidden(resource, attributes.name, why)
+        raise attributes.refused(why)
     rules = msgspec.convert({"rules": obj.get("rules") or []}, RuleList).rules or ()
     if missing := _missing(rbac, user, rules, attributes.namespace):
-        raise forbidden(resource, attributes.name, _lacks(user, missing))
+        raise attributes.refused(_lacks(user, missing))
 
 
 def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
@@ -69,7 +69,7 @@ def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
     except StatusError as error:
         raise not_found(resource, reference.name) from error
     if missing := _missing(rbac, user, rules, attributes.namespace):
-        raise forbidden(resource, attributes.name, _lacks(user, missing))
+        raise attributes.refused(_lacks(user, missing))
 
 
 def _may(rbac: Rbac, verb: str, resource: Resource, name: str, attributes: Attributes) -> bool:

@@ -4,7 +4,7 @@ from spinney.api.core import NAMESPACE
 from spinney.api.field_error import FieldError
 from spinney.api.keys import Key
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import forbidden, not_found
+from spinney.server.exchange.status import not_found
 from spinney.server.store import Store
 
 IMMORTAL = ("default", "kube-system", "kube-public")
@@ -16,7 +16,7 @@ def check_namespace(store: Store, attributes: Attributes) -> None:
     kind = attributes.kind
     if kind.storage == "namespaces":
         if attributes.operation == "DELETE" and attributes.name in IMMORTAL:
-            raise forbidden(kind.resource, attributes.name, "this namespace may not be deleted")
+            raise attributes.refused("this namespace may not be deleted")
         return
     if attributes.operation != "CREATE" or not kind.resource.namespaced:
         return
@@ -28,4 +28,4 @@ def check_namespace(store: Store, attributes: Attributes) -> None:
         cause = FieldError(
             "NamespaceTerminating", "metadata.namespace", f"namespace {attributes.namespace} is being terminated"
         )
-        raise forbidden(kind.resource, attributes.name, why, causes=[cause])
+        raise attributes.refused(why, causes=[cause])

@@ -9,7 +9,6 @@ from typing import Any
 from spinney.api.quantity import ZERO, Quantity
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import forbidden
 from spinney.server.quota.amounts import Amounts, amounts, of_pod
 from spinney.server.store import Store
 
@@ -60,7 +59,7 @@ def check_limits(store: Store, attributes: Attributes) -> None:
         broken = [text for limit in spec.get("limits") or () for text in bounds(limit, obj.get("spec") or {})]
         if broken:
             why = broken[0] if len(broken) == 1 else f"[{', '.join(dict.fromkeys(broken))}]"
-            raise forbidden(attributes.kind.resource, attributes.name, why)
+            raise attributes.refused(why)
 
 
 def _ranges(store: Store, namespace: str) -> Iterator[JSON]:

@@ -3,7 +3,6 @@
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import StatusError, forbidden
 from spinney.server.store import Store
 
 _COLLECTION = "priorityclasses.scheduling.k8s.io"
@@ -31,7 +30,7 @@ def _resolve(store: Store, attributes: Attributes, spec: JSON) -> None:
     if name:
         found = _named(store, str(name))
         if found is None:
-            raise _refused(attributes, f"no PriorityClass with name {name} was found")
+            raise attributes.refused(f"no PriorityClass with name {name} was found")
     else:
         found = _global_default(store)
         if found is not None:
@@ -46,12 +45,8 @@ def _resolve(store: Store, attributes: Attributes, spec: JSON) -> None:
                 f"the {what} ({given}) must not be provided in pod spec;"
                 f" priority admission controller computed {value} from the given PriorityClass name"
             )
-            raise _refused(attributes, why)
+            raise attributes.refused(why)
         spec[field] = value
-
-
-def _refused(attributes: Attributes, why: str) -> StatusError:
-    return forbidden(attributes.kind.resource, attributes.name, why)
 
 
 def _named(store: Store, name: str) -> JSON | None:

@@ -9,7 +9,6 @@ from spinney.api.keys import Key
 from spinney.api.quantity import ZERO, Quantity
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import StatusError, forbidden
 from spinney.server.quota.amounts import amounts, as_text, more_than, only, total, with_usage
 from spinney.server.quota.book import QUOTAS, Account, Book, Quota
 from spinney.server.quota.scopes import is_terminating
@@ -36,7 +35,7 @@ def check_quotas(store: Store, book: Book, attributes: Attributes) -> None:
     concerned = [each for each in accounts if each.quota.measured(storage) and each.quota.selects(storage, obj)]
     for account in concerned:
         if storage == PODS and (missing := _unspecified(account.quota, obj.get("spec") or {})):
-            raise _refused(attributes, f"failed quota: {account.quota.name}: must specify {missing}")
+            raise attributes.refused(f"failed quota: {account.quota.name}: must specify {missing}")
     charges = [(account, charge) for account in concerned if (charge := _charge(account.quota, attributes, obj))]
     for account, charge in charges:
         _check_room(account, charge, attributes)
@@ -85,8 +84,7 @@ def _check_room(account: Account, charge: dict[str, Quantity], attributes: Attri
     if exceeded:
         texts = [as_text(only(each, exceeded)) for each in (charge, used, quota.hard)]
         requested, present, limited = texts
-        raise _refused(
-            attributes,
+        raise attributes.refused(
             f"exceeded quota: {quota.name}, requested: {requested}, used: {present}, limited: {limited}",
         )
 
@@ -97,7 +95,3 @@ def _announce(store: Store, book: Book, key: Key, used: dict[str, Quantity]) -> 
     if updated is not None:
         store.write(QUOTAS, key, updated)
         book.note(key)
-
-
-def _refused(attributes: Attributes, why: str) -> StatusError:
-    return forbidden(attributes.kind.resource, attributes.name, why)

@@ -10,7 +10,6 @@ from typing import Any
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import forbidden
 from spinney.server.store import Store
 
 ROOT_CERTIFICATES = "kube-root-ca.crt"
@@ -43,7 +42,7 @@ def run_as_account(store: Store, chance: random.Random, attributes: Attributes) 
     found = store.get("serviceaccounts", Key(attributes.namespace, name))
     if found is None:
         why = f'error looking up service account {attributes.namespace}/{name}: serviceaccount "{name}" not found'
-        raise forbidden(attributes.kind.resource, attributes.name, why)
+        raise attributes.refused(why)
     account = found.decode()
     if _automounts(spec, account):
         _mount(spec, chance)
