@@ -5,6 +5,7 @@ has six decimals and is refused without them, so structs carry it as text made b
 """
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 MicroTime = str
@@ -20,6 +21,12 @@ def to_seconds(moment: datetime) -> datetime:
 def timestamp(moment: datetime) -> str:
     """Return ``moment`` as a ``metav1.Time``."""
     return _in_utc(moment).isoformat(timespec="seconds").removesuffix(_OFFSET) + "Z"
+
+
+@lru_cache(maxsize=8)
+def shared_timestamp(second: datetime) -> str:
+    """Return the timestamp of a whole second; what is written within it has the same text."""
+    return timestamp(second)
 
 
 def micro_timestamp(moment: datetime) -> MicroTime:

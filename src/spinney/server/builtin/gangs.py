@@ -34,7 +34,7 @@ class PodGroupBehaviour(Behaviour):
             return []
         spec = obj.get("spec") or {}
         causes = policy_causes(spec.get("schedulingPolicy"), "spec.schedulingPolicy", self.count_field)
-        causes += _topology_causes(spec.get("schedulingConstraints"), "spec.schedulingConstraints")
+        causes += _topology_causes(spec.get("schedulingConstraints"))
         causes += _too_many(spec.get("resourceClaims"), "spec.resourceClaims", _MOST_CLAIMS)
         if old is not None and not causes:
             causes += self._changed(spec, old.get("spec") or {})
@@ -128,9 +128,9 @@ def policy_causes(policy: Any, path: str, count_field: str) -> list[FieldError]:
     return []
 
 
-def _topology_causes(constraints: Any, path: str) -> list[FieldError]:
+def _topology_causes(constraints: Any) -> list[FieldError]:
     keys = constraints.get("topology") if isinstance(constraints, dict) else None
-    return _too_many(keys, f"{path}.topology", 1)
+    return _too_many(keys, "spec.schedulingConstraints.topology", 1)
 
 
 def _too_many(items: Any, path: str, most: int) -> list[FieldError]:

@@ -16,7 +16,7 @@ from spinney.api.names import (
     qualified_name_faults,
 )
 from spinney.api.struct import JSON
-from spinney.api.time import parse_timestamp, timestamp
+from spinney.api.time import parse_timestamp, shared_timestamp, timestamp
 from spinney.runtime import Runtime
 from spinney.server.exchange.status import bad_request
 from spinney.server.kinds import Kind
@@ -103,7 +103,7 @@ def begin(kind: Kind, obj: JSON, namespace: str | None, runtime: Runtime) -> Non
     for field in (*_SYSTEM_FIELDS, "resourceVersion", "generation"):
         metadata.pop(field, None)
     metadata["uid"] = runtime.uid()
-    metadata["creationTimestamp"] = whole_second(runtime.clock.now().replace(microsecond=0))
+    metadata["creationTimestamp"] = shared_timestamp(runtime.clock.now().replace(microsecond=0))
     if kind.generation:
         metadata["generation"] = 1
     if kind.resource.namespaced:
@@ -113,12 +113,6 @@ def begin(kind: Kind, obj: JSON, namespace: str | None, runtime: Runtime) -> Non
         metadata["namespace"] = namespace
     else:
         metadata.pop("namespace", None)
-
-
-@lru_cache(maxsize=8)
-def whole_second(moment: datetime) -> str:
-    """Return a timestamp; the same second is rendered once."""
-    return timestamp(moment)
 
 
 @lru_cache(maxsize=8192)

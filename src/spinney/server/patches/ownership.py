@@ -7,13 +7,13 @@ to ``before-first-apply``, as in Kubernetes for objects older than their managed
 
 from collections.abc import Iterable, Set
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import msgspec
 
 from spinney.api.struct import JSON
-from spinney.api.time import timestamp
+from spinney.api.time import shared_timestamp
 from spinney.server.kinds.kind import Kind
 from spinney.server.patches.fieldset import Path, changes, from_fields_v1, has_path, owned_part, to_fields_v1
 from spinney.server.patches.fieldtree import is_tree, tree_of, with_paths, without_paths
@@ -141,15 +141,9 @@ def writer(
         operation=operation,
         api_version=kind.resource.api_version,
         subresource=subresource,
-        time=_whole_second(now.replace(microsecond=0)),
+        time=shared_timestamp(now.replace(microsecond=0)),
         paths=fields,
     )
-
-
-@lru_cache(maxsize=8)
-def _whole_second(moment: datetime) -> str:
-    """Return a timestamp; the same second is rendered once."""
-    return timestamp(moment)
 
 
 def record_owners(obj: JSON, owners: Iterable[FieldOwner]) -> None:

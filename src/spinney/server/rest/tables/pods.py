@@ -75,9 +75,9 @@ def _roles(node: JSON, _: datetime) -> str:
     return ",".join(roles) or "<none>"
 
 
-def _address(node: JSON, kind: str) -> str:
+def _internal_address(node: JSON, _: datetime) -> str:
     addresses = at(node, "status.addresses", ())
-    return next((str(each.get("address")) for each in addresses if each.get("type") == kind), "<none>")
+    return next((str(each.get("address")) for each in addresses if each.get("type") == "InternalIP"), "<none>")
 
 
 POD = (
@@ -97,7 +97,7 @@ NODE = (
     Column("Roles", _roles),
     AGE,
     field("Version", "status.nodeInfo.kubeletVersion", ""),
-    Column("Internal-IP", lambda node, _: _address(node, "InternalIP"), priority=1),
+    Column("Internal-IP", _internal_address, priority=1),
     field("OS-Image", "status.nodeInfo.osImage", "<unknown>", priority=1),
     field("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", "<unknown>", priority=1),
 )

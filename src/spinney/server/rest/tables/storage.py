@@ -26,17 +26,12 @@ def _claim(volume: JSON, _: datetime) -> str:
     return f"{reference.get('namespace')}/{reference.get('name')}" if reference else ""
 
 
-def _ending(path: str) -> Column:
-    """Return the column of a phase, which a deletion overrules."""
-    return Column(
-        "Status",
-        lambda obj, _: "Terminating" if obj["metadata"].get("deletionTimestamp") else str(at(obj, path, "")),
-    )
+def _state(obj: JSON, _: datetime) -> str:
+    return "Terminating" if obj["metadata"].get("deletionTimestamp") else str(at(obj, "status.phase", ""))
 
 
-def _bound(path: str) -> Column:
-    """Return the column of what a claim has only once it is bound."""
-    return Column("Capacity", lambda obj, _: at(obj, path, "") if at(obj, "spec.volumeName") else "")
+def _bound_capacity(claim: JSON, _: datetime) -> str:
+    return at(claim, "status.capacity.storage", "") if at(claim, "spec.volumeName") else ""
 
 
 def _audiences(driver: JSON, _: datetime) -> str:
@@ -57,9 +52,9 @@ _BOOLEAN = "boolean"
 STORAGE: dict[str, tuple[Column, ...]] = {
     "persistentvolumeclaims": (
         NAME,
-        _ending("status.phase"),
+        Column("Status", _state),
         field("Volume", "spec.volumeName", ""),
-        _bound("status.capacity.storage"),
+        Column("Capacity", _bound_capacity),
         _modes("status.accessModes"),
         field("StorageClass", "spec.storageClassName", ""),
         _ATTRIBUTES,
@@ -71,7 +66,7 @@ STORAGE: dict[str, tuple[Column, ...]] = {
         field("Capacity", "spec.capacity.storage", ""),
         _modes("spec.accessModes"),
         field("Reclaim Policy", "spec.persistentVolumeReclaimPolicy", ""),
-        _ending("status.phase"),
+        Column("Status", _state),
         Column("Claim", _claim),
         field("StorageClass", "spec.storageClassName", ""),
         _ATTRIBUTES,
