@@ -1,6 +1,8 @@
 """What a pending pod's status says: in the order in which it was meant, and never after the pod was bound."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from spinney.coscheduling.framework import (
     SUCCESS,
     Code,
     CycleState,
+    FrameworkPlugin,
     FrameworkRegistry,
     NodeFilter,
     Permit,
@@ -71,6 +74,27 @@ async def test_no_condition_lands_after_the_bind(cluster: Cluster) -> None:
         assert world.pods["p"].is_true("PodScheduled")
 
 
+@asynccontextmanager
+async def a_world_with(cluster: Cluster, point: str, plugin: type[FrameworkPlugin]) -> AsyncIterator[World]:
+    """Yield a world that is scheduled with a plugin more."""
+    registry = FrameworkRegistry.installed(BUILT_IN)
+    registry.register(plugin.name, plugin)
+    plugins = {point: {"enabled": [{"name": plugin.name}]}}
+    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
+    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
+        yield world
+
+
+async def what_a_pod_says(world: World) -> tuple[str, str]:
+    """Return message and reason of a pod for which there would be room."""
+    await world.nodes(a_node("n1"))
+    await world.create(a_pod("p"))
+    await world.until(lambda: bool(world.message("p")))
+    condition = world.pods["p"].condition("PodScheduled")
+    assert condition is not None
+    return world.message("p"), condition.reason
+
+
 class Moody(PreEnqueue):
     """Lets every pod in, and cannot say so a second time about the first member of a gang."""
 
@@ -89,11 +113,7 @@ class Moody(PreEnqueue):
 
 async def test_a_plugin_that_fails_leaves_others_of_the_gang_to_say_why_they_wait(cluster: Cluster) -> None:
     """Members of a gang that is incomplete say so, also those that come after one whose plugin cannot be asked."""
-    registry = FrameworkRegistry.installed(BUILT_IN)
-    registry.register(Moody.name, Moody)
-    plugins = {"preEnqueue": {"enabled": [{"name": Moody.name}]}}
-    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
-    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
+    async with a_world_with(cluster, "preEnqueue", Moody) as world:
         await world.gang("g", 2, minimum=3)
         await world.until(lambda: "3" in world.message("g-1"))
 
@@ -110,23 +130,6 @@ class Doorkeeper(PreEnqueue):
         return Status.unschedulable("not before noon")
 
 
-async def test_a_pod_that_a_plugin_keeps_out_of_the_queue_says_so(cluster: Cluster) -> None:
-    """It is never tried, so nothing else would say why it waits; and no autoscaler is to add a node for it."""
-    registry = FrameworkRegistry.installed(BUILT_IN)
-    registry.register(Doorkeeper.name, Doorkeeper)
-    plugins = {"preEnqueue": {"enabled": [{"name": Doorkeeper.name}]}}
-    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
-    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
-        await world.nodes(a_node("n1"))
-        await world.create(a_pod("p"))
-        await world.until(lambda: bool(world.message("p")))
-
-        assert world.message("p") == "plugin Doorkeeper keeps it out of the queue: not before noon"
-        condition = world.pods["p"].condition("PodScheduled")
-        assert condition is not None
-        assert condition.reason == "Inadmissible"
-
-
 class Gatekeeper(Permit):
     """Has every pod wait for an hour."""
 
@@ -137,23 +140,6 @@ class Gatekeeper(Permit):
     def permit(self, state: CycleState, pod: Pod, node: str) -> tuple[Status, float]:
         """Have it wait."""
         return Status(Code.WAIT), 3600.0
-
-
-async def test_a_pod_that_a_plugin_has_wait_for_its_bind_says_so(cluster: Cluster) -> None:
-    """It has a node and is not bound, for as long as the plugin likes; and no autoscaler is to add a node for it."""
-    registry = FrameworkRegistry.installed(BUILT_IN)
-    registry.register(Gatekeeper.name, Gatekeeper)
-    plugins = {"permit": {"enabled": [{"name": Gatekeeper.name}]}}
-    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
-    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
-        await world.nodes(a_node("n1"))
-        await world.create(a_pod("p"))
-        await world.until(lambda: bool(world.message("p")))
-
-        assert world.message("p") == "it waits for plugin Gatekeeper to let it be bound to n1"
-        condition = world.pods["p"].condition("PodScheduled")
-        assert condition is not None
-        assert condition.reason == "Inadmissible"
 
 
 class Endless(PreBind):
@@ -169,22 +155,21 @@ class Endless(PreBind):
         return SUCCESS
 
 
-async def test_a_pod_that_a_plugin_does_not_end_to_prepare_says_so(cluster: Cluster) -> None:
-    """It holds a node and is not bound, for as long as the plugin takes; and no autoscaler is to add a node for it."""
-    registry = FrameworkRegistry.installed(BUILT_IN)
-    registry.register(Endless.name, Endless)
-    plugins = {"preBind": {"enabled": [{"name": Endless.name}]}}
-    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
-    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
-        await world.nodes(a_node("n1"))
-        await world.create(a_pod("p"))
-        await world.until(lambda: bool(world.message("p")))
-
-        said = "it waits for plugin Endless to prepare it at preBind, before it is bound to n1"
-        assert world.message("p") == said
-        condition = world.pods["p"].condition("PodScheduled")
-        assert condition is not None
-        assert condition.reason == "Inadmissible"
+@pytest.mark.parametrize(
+    ("point", "plugin", "said"),
+    [
+        ("preEnqueue", Doorkeeper, "plugin Doorkeeper keeps it out of the queue: not before noon"),
+        ("permit", Gatekeeper, "it waits for plugin Gatekeeper to let it be bound to n1"),
+        ("preBind", Endless, "it waits for plugin Endless to prepare it at preBind, before it is bound to n1"),
+    ],
+    ids=["queue", "bind", "preparation"],
+)
+async def test_a_pod_that_only_a_plugin_holds_says_so(
+    cluster: Cluster, point: str, plugin: type[FrameworkPlugin], said: str
+) -> None:
+    """Nothing else would say why it waits, for as long as the plugin likes; and no autoscaler is to add a node."""
+    async with a_world_with(cluster, point, plugin) as world:
+        assert await what_a_pod_says(world) == (said, "Inadmissible")
 
 
 class Judge(NodeFilter):
@@ -211,19 +196,10 @@ class Judge(NodeFilter):
 )
 async def test_a_node_filter_that_gives_no_verdict_has_failed(cluster: Cluster, answer: Any, said: str) -> None:
     """What it returned is said, and no autoscaler is to add a node for it."""
-    registry = FrameworkRegistry.installed(BUILT_IN)
-    registry.register(Judge.name, type(Judge.name, (Judge,), {"answer": answer}))
-    plugins = {"filter": {"enabled": [{"name": Judge.name}]}}
-    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
-    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
-        await world.nodes(a_node("n1"))
-        await world.create(a_pod("p"))
-        await world.until(lambda: bool(world.message("p")))
-
-        assert said in world.message("p")
-        condition = world.pods["p"].condition("PodScheduled")
-        assert condition is not None
-        assert condition.reason == "SchedulerError"
+    async with a_world_with(cluster, "filter", type(Judge.name, (Judge,), {"answer": answer})) as world:
+        message, reason = await what_a_pod_says(world)
+    assert said in message
+    assert reason == "SchedulerError"
 
 
 async def test_what_is_overtaken_is_not_written(cluster: Cluster) -> None:
