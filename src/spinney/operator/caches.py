@@ -17,6 +17,7 @@ from spinney.api.meta import Metadata
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.kube.cache import Change, WatchCache
+from spinney.kube.controller import Mapper
 from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager
 from spinney.operator.desired import topologies
@@ -115,6 +116,25 @@ class Caches:
         name = topologies.topology_name(pcs)
         binding = self.bindings.get(Key("", name)) if name is not None else None
         return SetTopology(self.topology_enabled, name, binding)
+
+
+def to_parts(cache: WatchCache[PodClique] | WatchCache[PodCliqueScalingGroup]) -> Mapper:
+    """Map a set to what it is made of in ``cache``, if the change is any business of that."""
+
+    def parts(change: Change[PodCliqueSet]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        if new is None or (old is not None and _concern_of_parts(old) == _concern_of_parts(new)):
+            return ()
+        return cache.index_keys(BY_SET, change.key)
+
+    return parts
+
+
+def _concern_of_parts(pcs: PodCliqueSet) -> object:
+    """Return what of a set the parts go by: what is asked for, and whose turn it is in an update."""
+    progress, metadata = pcs.status.update_progress, pcs.metadata
+    turns = None if progress is None else (progress.update_ended_at, progress.currently_updating)
+    return metadata.generation, metadata.annotations, pcs.status.current_generation_hash, turns
 
 
 def _by_label(label: str) -> Callable[[Labelled], Iterable[Hashable]]:

@@ -15,7 +15,7 @@ import structlog
 
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
-from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique
 from spinney.api.grove_status import PodCliqueStatus
 from spinney.api.meta import owner_reference
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
@@ -40,7 +40,7 @@ from spinney.kube.reconciling import (
     remove_finalizer,
     write_each,
 )
-from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET
+from spinney.operator.caches import BY_BASE_GANG, BY_GANG, to_parts
 from spinney.operator.configuration import InitContainer
 from spinney.operator.controllers.backend_questions import BackendFault, BackendQuestions
 from spinney.operator.controllers.pod_names import PodNames
@@ -113,7 +113,7 @@ class PodCliqueController:
         controller.watch(self._caches.gangs, self._cliques_of_gang)
         self._interlock.on_backend_ready(lambda gang: self._wake_cliques(controller, gang))
         controller.watch(self._caches.cliques, self._scaled_siblings)
-        controller.watch(self._caches.sets, self._cliques_of_set)
+        controller.watch(self._caches.sets, to_parts(self._caches.cliques))
         if self._claims.cache is not None:
             controller.watch(self._claims.cache, to_controller_of(POD_CLIQUE))
         return controller
@@ -388,12 +388,6 @@ class PodCliqueController:
         base = Key(change.key.namespace, new.metadata.labels.get(marks.POD_GANG, ""))
         return self._caches.cliques.index_keys(BY_BASE_GANG, base)
 
-    def _cliques_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
-        old, new = change.old, change.new
-        if new is None or (old is not None and same_for_children(old, new)):
-            return ()
-        return self._caches.cliques.index_keys(BY_SET, change.key)
-
 
 def _is_coming_up(clique: PodClique, status: PodCliqueStatus) -> bool:
     """Tell whether a status differs from the one on record while no pod has been placed yet."""
@@ -442,21 +436,6 @@ def _spoken(gang: PodGang) -> tuple[bool, dict[str, tuple[str, str]]]:
         for each in gang.status.conditions
         if each.type != INITIALIZED
     }
-
-
-def same_for_children(old: PodCliqueSet, new: PodCliqueSet) -> bool:
-    """Tell whether a change of a set is none of the business of what it is made of."""
-    return (
-        old.metadata.generation == new.metadata.generation
-        and old.metadata.annotations == new.metadata.annotations
-        and old.status.current_generation_hash == new.status.current_generation_hash
-        and _turns(old) == _turns(new)
-    )
-
-
-def _turns(pcs: PodCliqueSet) -> object:
-    progress = pcs.status.update_progress
-    return None if progress is None else (progress.update_ended_at, progress.currently_updating)
 
 
 def _template(clique: PodClique) -> str | None:

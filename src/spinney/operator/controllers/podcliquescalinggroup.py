@@ -1,20 +1,18 @@
 """The PodCliqueScalingGroup controller: the PodCliques of each of its replicas."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spinney.api import labels as marks
-from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup
 from spinney.api.meta import owner_reference
 from spinney.api.time import to_seconds
-from spinney.kube.cache import Change
 from spinney.kube.controller import Controller, Requeue, to_controller_of, to_label
 from spinney.kube.events import reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import Latest, a_controller, delete_exactly, patch_each, remove_finalizer, write_each
-from spinney.operator.caches import BY_SCALING_GROUP, BY_SET
-from spinney.operator.controllers.podclique import same_for_children
+from spinney.operator.caches import BY_SCALING_GROUP, to_parts
 from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import names, podcliques
 from spinney.operator.desired.claims import claims_of_group
@@ -62,7 +60,7 @@ class PodCliqueScalingGroupController:
         )
         controller.watch(self._caches.groups, unless=only_tells)
         controller.watch(self._caches.cliques, to_label(marks.SCALING_GROUP))
-        controller.watch(self._caches.sets, self._groups_of_set)
+        controller.watch(self._caches.sets, to_parts(self._caches.groups))
         if self._claims.cache is not None:
             controller.watch(self._claims.cache, to_controller_of(POD_CLIQUE_SCALING_GROUP))
         return controller
@@ -180,9 +178,3 @@ class PodCliqueScalingGroupController:
         await write_status(
             self._client, POD_CLIQUE_SCALING_GROUP, group, status, latest=self._latest, type=PodCliqueScalingGroup
         )
-
-    def _groups_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
-        old, new = change.old, change.new
-        if new is None or (old is not None and same_for_children(old, new)):
-            return ()
-        return self._caches.groups.index_keys(BY_SET, change.key)
