@@ -17,9 +17,8 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import RawQuantity
 from spinney.api.struct import convert, without_nulls
-from spinney.backends.ensuring import ensure, metadata_for, serves
+from spinney.backends.ensuring import ensure, metadata_for, not_served, serves
 from spinney.backends.interface import (
-    BackendUnavailable,
     Capabilities,
     Degradation,
     PodManifest,
@@ -52,10 +51,7 @@ class CoschedulingBackend(SchedulerBackend):
     async def init(self) -> None:
         """Check that the PodGroup of scheduler-plugins is installed."""
         if not await serves(self.context.client, POD_GROUP):
-            raise BackendUnavailable(
-                f"the cluster does not serve {POD_GROUP} in {POD_GROUP.api_version}; "
-                "install the CRD of scheduler-plugins, or remove the profile"
-            )
+            raise not_served(POD_GROUP, install="the CRD of scheduler-plugins")
 
     @property
     def capabilities(self) -> Capabilities:

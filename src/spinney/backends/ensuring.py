@@ -9,6 +9,7 @@ from spinney.api.meta import ObjectMeta, owner_reference
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
+from spinney.backends.interface import BackendUnavailable
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 
@@ -24,14 +25,21 @@ async def serves(client: Client, resource: Resource) -> bool:
     return bool(await served(client, [resource]))
 
 
-async def served_fields(client: Client, resource: Resource) -> frozenset[str] | None:
-    """Return the fields of the spec of a custom resource as the cluster serves it; ``None`` when it does not."""
+async def served_fields(client: Client, resource: Resource, *, install: str) -> frozenset[str]:
+    """Return the fields of the spec of a custom resource as the cluster serves it, or say what to install for it."""
     crd = await client.find(CUSTOM_RESOURCE_DEFINITION, f"{resource.plural}.{resource.group}")
     for version in crd["spec"]["versions"] if crd is not None else ():
         if version["name"] == resource.version and version.get("served"):
             schema = version.get("schema", {}).get("openAPIV3Schema", {})
             return frozenset(schema.get("properties", {}).get("spec", {}).get("properties", {}))
-    return None
+    raise not_served(resource, install=install)
+
+
+def not_served(resource: Resource, *, install: str) -> BackendUnavailable:
+    """Return the error of a backend whose resource the cluster does not serve."""
+    return BackendUnavailable(
+        f"the cluster does not serve {resource} in {resource.api_version}; install {install}, or remove the profile"
+    )
 
 
 async def ensure(client: Client, resource: Resource, desired: Struct, existing: JSON | None) -> None:

@@ -29,7 +29,6 @@ from spinney.api.struct import JSON
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends.ensuring import ForeignObject, ensure, metadata_for, served_fields
 from spinney.backends.interface import (
-    BackendUnavailable,
     Capabilities,
     Degradation,
     PodManifest,
@@ -65,12 +64,7 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
 
     async def init(self) -> None:
         """Check that KAI's PodGroup is installed, and whether it can be told never to go stale."""
-        fields = await served_fields(self.context.client, POD_GROUP)
-        if fields is None:
-            raise BackendUnavailable(
-                f"the cluster does not serve {POD_GROUP} in {POD_GROUP.api_version}; "
-                "install the KAI scheduler, or remove the profile"
-            )
+        fields = await served_fields(self.context.client, POD_GROUP, install="the KAI scheduler")
         self._can_stay = "stalenessGracePeriod" in fields
 
     @property

@@ -38,11 +38,7 @@ class Volcano(SchedulerBackend):
 
     async def init(self) -> None:
         """Check that Volcano's PodGroup is installed and knows sub-group policies."""
-        fields = await served_fields(self.context.client, POD_GROUP)
-        if fields is None:
-            raise BackendUnavailable(
-                f"the cluster does not serve {POD_GROUP}; install Volcano 1.14 or later, or remove the profile"
-            )
+        fields = await served_fields(self.context.client, POD_GROUP, install="Volcano 1.14 or later")
         if "subGroupPolicy" not in fields:
             raise BackendUnavailable(
                 f"the installed {POD_GROUP} has no spec.subGroupPolicy in a served {POD_GROUP.version}; "
