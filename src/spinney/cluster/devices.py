@@ -1,10 +1,14 @@
-"""Facts about the GPUs of a node, read from the labels the device plugin's discovery puts on it."""
+"""Facts about the GPUs of a node: how many it offers, and what the labels of the device plugin's discovery say."""
 
 from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+
+from spinney.api.core import Node
+from spinney.api.quantity import value
+from spinney.cluster.resources import GPU_NAME
 
 GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 GPU_COUNT_LABEL: Final = "nvidia.com/gpu.count"
@@ -18,6 +22,11 @@ _HUNDREDTH: Final = DEVICE // 100
 _DEFAULT_MEMORY: Final = 100
 _MOST: Final = 1 << 30
 _DIGITS: Final = 10
+
+
+def gpus_on(node: Node) -> int:
+    """Return how many GPUs a node offers, given out or not."""
+    return value(node.status.allocatable.get(GPU_NAME, 0))
 
 
 def device_columns(labels: Mapping[str, str]) -> dict[str, int]:

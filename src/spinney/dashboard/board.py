@@ -12,10 +12,11 @@ from spinney.api.core import Node, Pod
 from spinney.api.kai import Queue, Topology
 from spinney.api.podgang import PodGang
 from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.cluster.devices import gpus_on
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import WAITING, PodStatus
-from spinney.dashboard.cells import USUAL_LEVELS, ZONE, Unit, gpus_on, node_row
+from spinney.dashboard.cells import USUAL_LEVELS, ZONE, Unit, node_row
 from spinney.dashboard.history import ShownHistory
 from spinney.dashboard.rows import Delta, GangRow, NodeRow, QueueRow, queue_rows, text_of
 from spinney.gangs.book import GangBook, GangMembers

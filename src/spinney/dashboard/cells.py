@@ -6,9 +6,10 @@ from itertools import groupby
 from typing import Final, Literal
 
 from spinney.api.core import Node
-from spinney.api.quantity import milli, value
+from spinney.api.quantity import milli
+from spinney.cluster.devices import gpus_on
 from spinney.cluster.pods import PodRecord
-from spinney.cluster.resources import CPU, GPU_NAME
+from spinney.cluster.resources import CPU
 from spinney.dashboard.rows import NOBODY, Held, NodeRow, NodeState, text_of
 from spinney.gangs.book import GangBook
 from spinney.gangs.membership import membership
@@ -22,11 +23,6 @@ ZONE: Final = "topology.kubernetes.io/zone"
 USUAL_LEVELS: Final = (ZONE, "topology.kubernetes.io/block", "topology.kubernetes.io/rack")
 """Labels of nodes that are taken for levels where no topology object names any."""
 _UNREACHABLE: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-
-
-def gpus_on(node: Node) -> int:
-    """Return how many GPUs a node has, given out or not."""
-    return value(node.status.allocatable.get(GPU_NAME, 0))
 
 
 def node_row(

@@ -11,7 +11,6 @@ from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF
 from spinney.api.podgang import POD_GANG, PodGang
-from spinney.api.quantity import value
 from spinney.api.struct import JSON
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.following import following
@@ -20,6 +19,7 @@ from spinney.cli.options import meant
 from spinney.cli.pictures.gpus import cpu_on
 from spinney.cli.screens.content import node_state
 from spinney.cli.terminal.output import columns, echo, is_narrow, print_data, room_for, shortened
+from spinney.cluster.devices import gpus_on
 from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import first_few
 from spinney.gangs.source_workloads import SourceWorkload, made_for
@@ -263,7 +263,7 @@ def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: GetQuery) -> 
         if asked.name not in (None, node.metadata.name):
             continue
         row = table.row(node.metadata.name)
-        gpus, idle = value(node.status.allocatable.get(GPU_NAME, 0)), int(table.idle[row, column])
+        gpus, idle = gpus_on(node), int(table.idle[row, column])
         pods = int(table.used[row, table.axis.column("pods")])
         state = node_state(node)
         taints = ", ".join(f"{taint.key}:{taint.effect}" for taint in node.spec.taints)

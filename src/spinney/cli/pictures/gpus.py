@@ -1,12 +1,8 @@
-"""How many GPUs, and how much CPU, things have and ask for, as pictures and tables count them."""
-
-from typing import Final
+"""How many GPUs, and how much CPU, pods ask for, as pictures and tables count them."""
 
 from spinney.api.core import Node, Pod
 from spinney.api.quantity import milli, value
-
-GPU: Final = "nvidia.com/gpu"
-CPU: Final = "cpu"
+from spinney.cluster.resources import CPU_NAME, GPU_NAME
 
 
 def _asked(pod: Pod, resource: str) -> list[str | int | float]:
@@ -17,19 +13,14 @@ def _asked(pod: Pod, resource: str) -> list[str | int | float]:
 
 def gpus_of(pod: Pod) -> int:
     """Return how many whole GPUs a pod asks for."""
-    return sum(map(value, _asked(pod, GPU)))
+    return sum(map(value, _asked(pod, GPU_NAME)))
 
 
 def cpu_of(pod: Pod) -> int:
     """Return how many millicores a pod asks for."""
-    return sum(map(milli, _asked(pod, CPU)))
+    return sum(map(milli, _asked(pod, CPU_NAME)))
 
 
 def cpu_on(node: Node) -> int:
     """Return how many millicores a node has to give."""
-    return milli(node.status.allocatable.get(CPU, 0))
-
-
-def gpus_on(node: Node) -> int:
-    """Return how many GPUs a node has to give."""
-    return value(node.status.allocatable.get(GPU, 0))
+    return milli(node.status.allocatable.get(CPU_NAME, 0))

@@ -18,10 +18,10 @@ from rich.text import Text
 
 from spinney.api.core import Node, Pod
 from spinney.api.labels import POD_GANG
-from spinney.cli.pictures.gpus import gpus_on
 from spinney.cli.pictures.racks import NOBODY, Boxes, Lines, Mark, Occupants, occupants
 from spinney.cli.pictures.shares import QueueShare, draw_shares
 from spinney.cli.terminal.printable import printable
+from spinney.cluster.devices import gpus_on
 
 _COLOURS: Final = (
     "cyan",

@@ -15,8 +15,9 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from spinney.api.core import Node, Pod
-from spinney.cli.pictures.gpus import cpu_of, cpu_on, gpus_of, gpus_on
+from spinney.cli.pictures.gpus import cpu_of, cpu_on, gpus_of
 from spinney.cli.terminal.printable import printable
+from spinney.cluster.devices import gpus_on
 
 RACK: Final = "topology.kubernetes.io/rack"
 BLOCK: Final = "topology.kubernetes.io/block"

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from spinney.api.core import Node
 from spinney.api.kai import QUEUE, Queue
-from spinney.cli.pictures.gpus import gpus_on
 from spinney.cli.pictures.shares import QueueShare, Use, queue_shares
+from spinney.cluster.devices import gpus_on
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.amounts import counted

@@ -25,8 +25,8 @@ from spinney.api import yaml_text
 from spinney.api.core import NODE, Node, Pod
 from spinney.api.labels import KAI_QUEUE, POD_CLIQUE, TOPOLOGY_NAME
 from spinney.api.labels import POD_GANG as GANG_LABEL
-from spinney.api.quantity import value
 from spinney.api.struct import JSON
+from spinney.cluster.devices import gpus_on
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU_NAME
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, WAITING
@@ -347,7 +347,7 @@ class Cluster:
             NodePicture(
                 node.metadata.name,
                 "/".join(filter(None, (node.metadata.labels.get(key, "") for key in (BLOCK, RACK)))),
-                value(node.status.allocatable.get(GPU_NAME, 0)),
+                gpus_on(node),
                 sorted(on_node.get(node.metadata.name, [])),
             )
             for node in sorted(self._simulation.of(NODE, Node), key=lambda each: each.metadata.name)

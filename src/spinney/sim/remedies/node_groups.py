@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import msgspec
 
 from spinney.api.core import Node
-from spinney.api.quantity import value
 from spinney.api.struct import convert
-from spinney.cluster.resources import GPU_NAME
+from spinney.cluster.devices import gpus_on
 from spinney.nodes import ClusterSpec, NodeGroup
 from spinney.sim.embedded.shapes import node_manifest
 from spinney.sim.snapshots.files import completed
@@ -23,7 +22,7 @@ class AddableNodes:
 
     @property
     def gpus(self) -> int:
-        return value(self.like.status.allocatable.get(GPU_NAME, 0))
+        return gpus_on(self.like)
 
 
 def addable(described: ClusterSpec) -> tuple[AddableNodes, ...]:

@@ -8,9 +8,8 @@ import msgspec
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
 from spinney.api.pod_requests import Amounts, amounts_of
-from spinney.api.quantity import value
+from spinney.cluster.devices import gpus_on
 from spinney.cluster.requests import requested
-from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import counted, first_few
 from spinney.sim.remedies.change import SHOWN, Lever, RemedyPrice
 from spinney.sim.remedies.node_groups import AddableNodes
@@ -138,7 +137,7 @@ def _adding(
     """
     labels = {key: text for key, text in like.metadata.labels.items() if key not in (_HOSTNAME, *situation.level_keys)}
     domain = dict(near) if near is not None else dict.fromkeys(situation.level_keys, "new")
-    gpus = value(like.status.allocatable.get(GPU_NAME, 0))
+    gpus = gpus_on(like)
     where = ""
     if situation.required_key is not None:  # otherwise it does not matter where they are
         level = situation.level_name(situation.required_key)
@@ -210,9 +209,7 @@ def _node_kinds(situation: Situation) -> list[Node]:
         labels = frozenset((key, text) for key, text in node.metadata.labels.items() if key not in ignored)
         taints = frozenset(taint_word(each) for each in node.spec.taints if not each.key.startswith(OF_THE_NODE))
         kinds.setdefault((frozenset(node.status.allocatable.items()), labels, taints), node)
-    return sorted(
-        kinds.values(), key=lambda node: (value(node.status.allocatable.get(GPU_NAME, 0)), node.metadata.name)
-    )
+    return sorted(kinds.values(), key=lambda node: (gpus_on(node), node.metadata.name))
 
 
 def _is_large_enough(node: Node, wanted: Amounts) -> bool:
