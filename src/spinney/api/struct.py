@@ -8,6 +8,7 @@ API objects are trees, never graphs, so the structs stay out of the cyclic garba
 a hundred thousand pods adds nothing to a collection.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ JSON = dict[str, Any]
 """A JSON object carried as it came, such as a pod template: nothing in it is lost."""
 
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
@@ -50,6 +52,13 @@ def to_json(value: Any) -> Any:
 def encode(value: Any) -> bytes:
     """Encode a struct, or plain JSON values, as JSON text."""
     return msgspec.json.encode(value)
+
+
+def changed(found: S, **parts: Mapping[str, object]) -> S:
+    """Return an object with fields of its parts changed, such as its metadata, its spec or its status."""
+    return msgspec.structs.replace(
+        found, **{part: msgspec.structs.replace(getattr(found, part), **fields) for part, fields in parts.items()}
+    )
 
 
 def fill(part: JSON, /, **defaults: Any) -> None:

@@ -8,12 +8,13 @@ import msgspec
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
 from spinney.api.pod_requests import Amounts, amounts_of
+from spinney.api.struct import changed
 from spinney.cluster.devices import gpus_on
 from spinney.cluster.requests import requested
 from spinney.explain.amounts import counted, first_few
 from spinney.sim.remedies.change import SHOWN, Lever, RemedyPrice
 from spinney.sim.remedies.node_groups import AddableNodes
-from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word, with_spec
+from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -71,7 +72,7 @@ def _adding_here_or_anew(situation: Situation, like: Node, group: AddableNodes |
 
 def _uncordoned(node: Node) -> Node:
     taints = tuple(taint for taint in node.spec.taints if taint.key != f"{OF_THE_NODE}unschedulable")
-    return with_spec(node, unschedulable=False, taints=taints)
+    return changed(node, spec={"unschedulable": False, "taints": taints})
 
 
 def _repaired(node: Node) -> Node:
@@ -84,8 +85,7 @@ def _repaired(node: Node) -> Node:
         for taint in node.spec.taints
         if not taint.key.startswith(OF_THE_NODE) or taint.key == f"{OF_THE_NODE}unschedulable"
     )
-    status = msgspec.structs.replace(node.status, conditions=conditions)
-    return msgspec.structs.replace(with_spec(node, taints=taints), status=status)
+    return changed(node, spec={"taints": taints}, status={"conditions": conditions})
 
 
 def _untaint(situation: Situation, taint: Taint) -> Iterator[Lever[Any]]:
@@ -93,7 +93,7 @@ def _untaint(situation: Situation, taint: Taint) -> Iterator[Lever[Any]]:
         situation,
         "untaint",
         lambda node: taint in node.spec.taints,
-        lambda node: with_spec(node, taints=tuple(each for each in node.spec.taints if each != taint)),
+        lambda node: changed(node, spec={"taints": tuple(each for each in node.spec.taints if each != taint)}),
         text=lambda names: f"remove the taint {taint_word(taint)} from {first_few(names, SHOWN)}",
         command=lambda names: f"kubectl taint nodes {' '.join(names)} {taint.key}:{taint.effect}-",
     )
@@ -106,8 +106,7 @@ def _label(situation: Situation) -> Iterator[Lever[Any]]:
     words = [f"{key}={text}" for key, text in wanted.items()]
 
     def labelled(node: Node) -> Node:
-        labels = {**node.metadata.labels, **wanted}
-        return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=labels))
+        return changed(node, metadata={"labels": {**node.metadata.labels, **wanted}})
 
     yield from _over_nodes(
         situation,
@@ -147,15 +146,17 @@ def _adding(
 
     def node(number: int) -> Node:
         name = f"new-{like.metadata.name}-{number}"
-        metadata = msgspec.structs.replace(
-            like.metadata,
-            name=name,
-            uid=name,
-            resource_version=None,  # what is created may have none
-            labels={**labels, **domain, _HOSTNAME: name},
-        )
         taints = tuple(taint for taint in like.spec.taints if not taint.key.startswith(OF_THE_NODE))
-        return msgspec.structs.replace(with_spec(like, unschedulable=False, taints=taints), metadata=metadata)
+        return changed(
+            like,
+            metadata={
+                "name": name,
+                "uid": name,
+                "resource_version": None,  # what is created may have none
+                "labels": {**labels, **domain, _HOSTNAME: name},
+            },
+            spec={"unschedulable": False, "taints": taints},
+        )
 
     amount = f" ({counted(gpus, 'GPU')} each)" if gpus else ""
     per_node = _per_node(situation, like)

@@ -9,21 +9,19 @@ from functools import partial
 from math import ceil
 from typing import Any, Final, Literal, NamedTuple
 
-import msgspec
-
 from spinney.api import kai, volcano
 from spinney.api.kai import QUEUE, Queue, QueueResource, QueueResources, QueueSpec
 from spinney.api.labels import GROUPED
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
-from spinney.api.struct import JSON, to_json
+from spinney.api.struct import JSON, changed, to_json
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, WAITING, PodStatus
 from spinney.explain.amounts import counted, listed
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.sources.volcano import SOURCE as VOLCANO
 from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import Lever
-from spinney.sim.remedies.situation import Situation, with_spec
+from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 BoundName = Literal["limit", "quota"]
@@ -58,9 +56,8 @@ class _Bound:
         if queue.metadata.name != self.queue:
             return queue
         resources = queue.spec.resources or QueueResources()
-        changed = msgspec.structs.replace(getattr(resources, self.resource), **{self.which: self.amount + more})
-        resources = msgspec.structs.replace(resources, **{self.resource: changed})
-        return with_spec(queue, resources=resources)
+        raised: JSON = {self.which: self.amount + more}
+        return changed(queue, spec={"resources": changed(resources, **{self.resource: raised})})
 
     def patch(self, more: float) -> JSON:
         """Return the merge patch that raises the bound by ``more``."""
@@ -204,14 +201,14 @@ def _amount_lever(bound: _Bound) -> Lever[_Raise]:
 
 
 def _raised(snapshot: ClusterSnapshot, bounds: Sequence[_Raise]) -> ClusterSnapshot:
-    changed = []
+    raised = []
     for queue in snapshot.of(QUEUE, Queue):
         higher = queue
         for bound, more in bounds:
             higher = bound.on(higher, more)
         if higher is not queue:
-            changed.append(higher)
-    return snapshot.with_objects(changed)
+            raised.append(higher)
+    return snapshot.with_objects(raised)
 
 
 def _described(bounds: Sequence[_Raise]) -> str:
@@ -251,9 +248,8 @@ def _moved(situation: Situation, snapshot: ClusterSnapshot, queues: Sequence[str
         if isinstance(found, PodGang) and situation.key.source == VOLCANO:
             return found  # Volcano's queue is named by an annotation
         if isinstance(found, kai.PodGroup | volcano.PodGroup):
-            return with_spec(found, queue=name)
-        labels = {**found.metadata.labels, QUEUE_LABEL: name}
-        return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, labels=labels))
+            return changed(found, spec={"queue": name})
+        return changed(found, metadata={"labels": {**found.metadata.labels, QUEUE_LABEL: name}})
 
     if situation.definition is None:
         return snapshot.with_objects(moved(record.pod) for record in situation.members)

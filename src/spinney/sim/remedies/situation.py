@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any, Final, TypeVar
-
-import msgspec
+from typing import Any, Final
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
@@ -23,7 +21,6 @@ from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.simulation import Simulation
 
-T = TypeVar("T")
 OF_THE_NODE: Final = "node.kubernetes.io/"
 """Taints that Kubernetes keeps for a node's own state: they go with the state."""
 
@@ -202,10 +199,3 @@ def _constraints(gang: Gang | None) -> list[Any]:
     if gang is not None:
         descend(gang.root)
     return found
-
-
-def with_spec(found: T, **changes: Any) -> T:
-    """Return an object with fields of its spec changed."""
-    whole: Any = found
-    changed: T = msgspec.structs.replace(whole, spec=msgspec.structs.replace(whole.spec, **changes))
-    return changed

@@ -11,10 +11,11 @@ from spinney.api.affinity import Taint, Toleration
 from spinney.api.core import Pod
 from spinney.api.kai import PREEMPTIBLE
 from spinney.api.podgang import PodGang
+from spinney.api.struct import changed
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
 from spinney.sim.remedies.change import Lever
-from spinney.sim.remedies.situation import Situation, taint_word, with_spec
+from spinney.sim.remedies.situation import Situation, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 
@@ -90,7 +91,7 @@ def _tolerating(pod: Pod, taints: Iterable[Taint]) -> Any:
         Toleration(key=each.key, operator="Equal" if each.value else "Exists", value=each.value, effect=each.effect)
         for each in taints
     )
-    return with_spec(pod, tolerations=(*pod.spec.tolerations, *more))
+    return changed(pod, spec={"tolerations": (*pod.spec.tolerations, *more)})
 
 
 def _relax(situation: Situation) -> Iterator[Lever[Any]]:
@@ -125,9 +126,8 @@ def _preemptible(situation: Situation) -> Iterator[Lever[Any]]:
 
     def preemptible(it: Any) -> Any:
         if isinstance(it, kai.PodGroup):
-            return with_spec(it, preemptibility=PREEMPTIBLE)
-        labels = {**it.metadata.labels, PREEMPTIBILITY_LABEL: PREEMPTIBLE}
-        return msgspec.structs.replace(it, metadata=msgspec.structs.replace(it.metadata, labels=labels))
+            return changed(it, spec={"preemptibility": PREEMPTIBLE})
+        return changed(it, metadata={"labels": {**it.metadata.labels, PREEMPTIBILITY_LABEL: PREEMPTIBLE}})
 
     yield Lever(
         name="preemptible",
@@ -163,20 +163,20 @@ def _with_minimums(found: Any, minimums: dict[str, int]) -> Any:
             groups = tuple(
                 msgspec.structs.replace(group, min_replicas=minimums[group.name]) for group in found.spec.pod_groups
             )
-            return with_spec(found, pod_groups=groups)
+            return changed(found, spec={"pod_groups": groups})
         case kai.PodGroup() if found.spec.sub_groups:
             groups_ = tuple(
                 msgspec.structs.replace(each, min_member=minimums[each.name]) if each.name in minimums else each
                 for each in found.spec.sub_groups
             )
-            return with_spec(found, sub_groups=groups_)
+            return changed(found, spec={"sub_groups": groups_})
         case workload_v1alpha2.PodGroup() | workload_v1beta1.PodGroup():
             policy = found.spec.scheduling_policy
             assert policy.gang is not None, "only a gang policy has a minimum"
-            gang = msgspec.structs.replace(policy.gang, min_count=minimums[""])
-            return with_spec(found, scheduling_policy=msgspec.structs.replace(policy, gang=gang))
+            policy = changed(policy, gang={"min_count": minimums[""]})
+            return changed(found, spec={"scheduling_policy": policy})
         case _:
-            return with_spec(found, min_member=minimums[""])
+            return changed(found, spec={"min_member": minimums[""]})
 
 
 def _with_levels(found: Any, widened: Callable[[str], str]) -> Any:
@@ -184,27 +184,27 @@ def _with_levels(found: Any, widened: Callable[[str], str]) -> Any:
     match found:
         case PodGang():
             spec = found.spec
-            return with_spec(
-                found,
-                topology_constraint=_packed(spec.topology_constraint, widened),
-                topology_constraint_group_configs=tuple(
+            packed = {
+                "topology_constraint": _packed(spec.topology_constraint, widened),
+                "topology_constraint_group_configs": tuple(
                     msgspec.structs.replace(each, topology_constraint=_packed(each.topology_constraint, widened))
                     for each in spec.topology_constraint_group_configs
                 ),
-                pod_groups=tuple(
+                "pod_groups": tuple(
                     msgspec.structs.replace(each, topology_constraint=_packed(each.topology_constraint, widened))
                     for each in spec.pod_groups
                 ),
-            )
+            }
+            return changed(found, spec=packed)
         case kai.PodGroup():
-            return with_spec(
-                found,
-                topology_constraint=_levelled(found.spec.topology_constraint, widened),
-                sub_groups=tuple(
+            levelled = {
+                "topology_constraint": _levelled(found.spec.topology_constraint, widened),
+                "sub_groups": tuple(
                     msgspec.structs.replace(each, topology_constraint=_levelled(each.topology_constraint, widened))
                     for each in found.spec.sub_groups
                 ),
-            )
+            }
+            return changed(found, spec=levelled)
         case workload_v1alpha2.PodGroup() | workload_v1beta1.PodGroup():
             constraints = found.spec.scheduling_constraints
             if constraints is None:
@@ -212,10 +212,8 @@ def _with_levels(found: Any, widened: Callable[[str], str]) -> Any:
             topology = tuple(
                 msgspec.structs.replace(each, key=key) for each in constraints.topology if (key := widened(each.key))
             )
-            return with_spec(
-                found,
-                scheduling_constraints=msgspec.structs.replace(constraints, topology=topology) if topology else None,
-            )
+            constraints = msgspec.structs.replace(constraints, topology=topology) if topology else None
+            return changed(found, spec={"scheduling_constraints": constraints})
         case _:
             return found
 
@@ -225,7 +223,7 @@ def _packed(constraint: Any, widened: Callable[[str], str]) -> Any:
         return constraint
     pack = constraint.pack_constraint
     required = widened(pack.required) or None
-    return msgspec.structs.replace(constraint, pack_constraint=msgspec.structs.replace(pack, required=required))
+    return changed(constraint, pack_constraint={"required": required})
 
 
 def _levelled(constraint: Any, widened: Callable[[str], str]) -> Any:

@@ -23,6 +23,7 @@ from spinney.api.core import (
 )
 from spinney.api.labels import EXPECTED_DURATION, GPU_FRACTION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE, KAI_SUB_GROUP
 from spinney.api.meta import Metadata
+from spinney.api.struct import changed
 from spinney.cluster.classes import DEVICES_ANNOTATION
 from spinney.cluster.pods import PodKey
 from spinney.gangs.sources import kai
@@ -61,7 +62,7 @@ def node_of(machine: Machine) -> Node:
 
 def closed(node: Node) -> Node:
     """Return a node that takes no new pods but those that tolerate it."""
-    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True))
+    return changed(node, spec={"unschedulable": True})
 
 
 def pod_name(job: Job, number: int) -> str:

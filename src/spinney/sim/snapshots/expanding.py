@@ -24,7 +24,7 @@ from spinney.api.resource import Resource
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.validate_pod_clique_set import AdmissionPolicy, validate_pod_clique_set
-from spinney.api.struct import JSON, convert
+from spinney.api.struct import JSON, changed, convert
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends import every_backend
 from spinney.grouping import made_gangs
@@ -219,22 +219,19 @@ def _decoded_set(manifest: JSON, surroundings: ExpansionContext) -> PodCliqueSet
 
 def _gangs_of(pcs: PodCliqueSet, surroundings: ExpansionContext, born: datetime) -> Iterator[Any]:
     uid = f"simulated/{pcs.metadata.namespace}/{pcs.metadata.name}"
-    metadata = msgspec.structs.replace(pcs.metadata, uid=uid, creation_timestamp=born)
-    pcs = msgspec.structs.replace(pcs, metadata=metadata)
+    pcs = changed(pcs, metadata={"uid": uid, "creation_timestamp": born})
     yield pcs
     layout, hashes = Layout(pcs), template_hashes(pcs)
     name = topology_name(pcs)
     topology = SetTopology(enabled=True, name=name, binding=surroundings.bindings.get(name or ""))
-    owner = owner_reference(POD_CLIQUE_SET, metadata)
+    owner = owner_reference(POD_CLIQUE_SET, pcs.metadata)
     for plan in gangs.expected_gangs(layout, {}):
         members: dict[str, list[Pod]] = {}
         content = gangs.content(plan, layout, topology, {})
         released = plan.base and not content.held
         for place in plan.places:
             clique = podcliques.desired_clique(layout, place, hashes.cliques[place.template.name], owner)
-            clique = msgspec.structs.replace(
-                clique, metadata=msgspec.structs.replace(clique.metadata, uid=f"{uid}/{place.name}")
-            )
+            clique = changed(clique, metadata={"uid": f"{uid}/{place.name}"})
             for index in range(clique.spec.replicas or 0):
                 manifest = pods.pod_manifest(
                     clique, layout, place, index, name=pods.pod_name(clique, index, 0, ()), waiting=_WAITING
@@ -276,10 +273,10 @@ def _aged(found: Any, surroundings: ExpansionContext, born: datetime) -> Any:
         "uid": metadata.uid or f"simulated/{found.kind}/{metadata.namespace or ''}/{metadata.name}",
         "creation_timestamp": metadata.creation_timestamp or born,
     }
-    found = msgspec.structs.replace(found, metadata=msgspec.structs.replace(metadata, **changes))
+    found = changed(found, metadata=changes)
     if isinstance(found, Pod) and found.spec.priority is None:
         priority = surroundings.priorities.get(found.spec.priority_class_name)
-        found = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, priority=priority))
+        found = changed(found, spec={"priority": priority})
     return found
 
 

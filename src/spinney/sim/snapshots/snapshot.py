@@ -18,7 +18,7 @@ from spinney.api.core import NODE, POD, Node, Pod, PodSpec
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.kai import BIND_REQUEST, BindRequest
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct, convert, to_json, without_nulls
+from spinney.api.struct import JSON, Struct, changed, convert, to_json, without_nulls
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Expired, Forbidden, NotFound
@@ -171,7 +171,7 @@ def sanitised(found: Any) -> Any:
     if getattr(metadata, "managed_fields", ()):
         changes["managed_fields"] = ()
     if changes:
-        found = msgspec.structs.replace(found, metadata=msgspec.structs.replace(metadata, **changes))
+        found = changed(found, metadata=changes)
     if isinstance(found, PodClique):
         return msgspec.structs.replace(found, spec=_without_commands(found.spec))
     if isinstance(found, PodCliqueSet):
@@ -179,8 +179,7 @@ def sanitised(found: Any) -> Any:
         cliques = tuple(
             msgspec.structs.replace(clique, spec=_without_commands(clique.spec)) for clique in template.cliques
         )
-        template = msgspec.structs.replace(template, cliques=cliques)
-        return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, template=template))
+        return changed(found, spec={"template": msgspec.structs.replace(template, cliques=cliques)})
     return found
 
 

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
 import structlog
 
 from spinney.api.core import POD
@@ -21,6 +20,7 @@ from spinney.api.kai import Queue as KaiQueue
 from spinney.api.kueue import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE, ClusterQueue, Cohort, LocalQueue, ResourceGroup
 from spinney.api.labels import KAI_QUEUE, KUEUE_CLUSTER_QUEUE, KUEUE_QUEUE
 from spinney.api.pod_requests import amounts_of
+from spinney.api.struct import changed
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.sources.context import DEFAULT_QUEUE
@@ -71,8 +71,7 @@ class KueueQueues:
         queue = labels.get(KUEUE_CLUSTER_QUEUE) or self._local.get(local)
         if not queue:
             return found
-        metadata = msgspec.structs.replace(metadata, labels={**labels, KAI_QUEUE: queue})
-        return msgspec.structs.replace(found, metadata=metadata)
+        return changed(found, metadata={"labels": {**labels, KAI_QUEUE: queue}})
 
 
 def _queue(found: ClusterQueue) -> QueueInfo:

@@ -1,13 +1,11 @@
 """What a pod looks like once it runs: in a simulation, as soon as it is bound."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-import msgspec
-
 from spinney.api.core import Pod
 from spinney.api.meta import Condition
+from spinney.api.struct import changed
 from spinney.binding.shared_devices import group_labels
 from spinney.scheduler.framework.results import Binding
 
@@ -26,10 +24,3 @@ def running_on(pod: Pod, node: str, now: datetime) -> Pod:
     bound = Condition(type="PodScheduled", status="True", last_transition_time=now)
     status = {"phase": "Running", "start_time": now, "conditions": (_READY, bound)}
     return changed(pod, spec={"node_name": node}, status=status)
-
-
-def changed(pod: Pod, **parts: Mapping[str, object]) -> Pod:
-    """Return a pod with fields of its metadata, spec or status changed."""
-    return msgspec.structs.replace(
-        pod, **{part: msgspec.structs.replace(getattr(pod, part), **fields) for part, fields in parts.items()}
-    )

@@ -21,6 +21,7 @@ from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
+from spinney.api.struct import changed
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, WAITING, PodStatus
 from spinney.gangs.checkpoints import grace_within
@@ -38,7 +39,7 @@ from spinney.sim.whatif.loading import SESSION_NAMES, KueueQueues, inventory_of,
 from spinney.sim.whatif.outcomes import CycleOutcome, Outcome, Waiting
 from spinney.sim.whatif.pod_refusals import group_of
 from spinney.sim.whatif.pod_scheduling import Preempted, schedule_pods
-from spinney.sim.whatif.running import changed, running_as_bound
+from spinney.sim.whatif.running import running_as_bound
 
 MAX_CYCLES: Final = 20
 _INVENTORIED: Final = frozenset({NODE, POD, *OPTIONAL_KINDS})
