@@ -164,6 +164,13 @@ EVENTS: Final = (
         "The API server refused a pod (quota, admission, an invalid template) with this message; it is tried again.",
     ),
     Event(
+        "PodAltered",
+        "Warning",
+        OPERATOR,
+        "PodClique",
+        "A mutating webhook or policy changes what the operator finds pods by; the message names it. No pod is kept.",
+    ),
+    Event(
         "AllScheduledReplicasLost",
         "Warning",
         OPERATOR,
@@ -333,7 +340,7 @@ COMPUTED: Final = {
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.reporting.pod_groups": {"Scheduled"},  # the verdict's word
     "spinney.coscheduling.process.group_status": {"Preempting"},  # what the process tells about
-    "spinney.operator.status.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
+    "spinney.operator.status.last_errors": {"NameTaken", "MissingTemplate", "PodAltered", "TooLarge"},  # its name
     "spinney.operator.controllers.podcliqueset": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
     "spinney.operator.controllers.podgang": {"BackendNotEnabled", "CleanupFailed", "SyncFailed"},  # given by the caller
 }

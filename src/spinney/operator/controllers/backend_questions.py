@@ -86,14 +86,14 @@ def _identity(pod: PodManifest) -> dict[str, object]:
         "metadata.name": metadata.get("name"),
         "metadata.namespace": metadata.get("namespace"),
         "metadata.ownerReferences": [owner.get("uid") for owner in owners],
-        **{f"label {label}": labels.get(label) for label in _FOUND_BY},
+        **{f"label {label}": labels.get(label) for label in FOUND_BY},
         f"gate {marks.POD_GANG_GATE}": any(
             gate.get("name") == marks.POD_GANG_GATE for gate in spec.get("schedulingGates") or ()
         ),
     }
 
 
-_FOUND_BY: Final = (
+FOUND_BY: Final = (
     marks.MANAGED_BY,
     marks.PART_OF,
     marks.POD_CLIQUE,
@@ -101,3 +101,4 @@ _FOUND_BY: Final = (
     marks.POD_INDEX,
     marks.POD_TEMPLATE_HASH,
 )
+"""The labels by which a pod is found."""

@@ -8,6 +8,7 @@ index have come and gone, so a creation that is repeated finds the pod already t
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,10 +26,10 @@ from spinney.backends.interface import SchedulerBackend
 from spinney.kube.cache import Change
 from spinney.kube.client import PatchKind
 from spinney.kube.controller import Controller, Requeue, to_controller_of
-from spinney.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
+from spinney.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
 from spinney.kube.events import reference
 from spinney.kube.expectations import Expectations
-from spinney.kube.keys import Identified, Key
+from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import (
     GatheringTime,
@@ -42,6 +43,7 @@ from spinney.kube.reconciling import (
 )
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, to_parts
 from spinney.operator.configuration import InitContainer
+from spinney.operator.controllers.admitted_pods import AdmittedPod, PodAltered, check_kept
 from spinney.operator.controllers.backend_questions import BackendFault, BackendQuestions
 from spinney.operator.controllers.pod_names import PodNames
 from spinney.operator.controllers.shared import Shared
@@ -96,6 +98,7 @@ class PodCliqueController:
         self._held_back = HeldBack(client.runtime.clock)
         self._names = PodNames()
         self._of_this_life: dict[Key, object] = {}  # the gang and the pods between which nothing was out of place
+        self._altered: set[Key] = set()  # PodCliques whose pods the admission of others changed
         self._opened: set[str] = set()  # pods released here whose release the cache has not shown yet
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -126,6 +129,7 @@ class PodCliqueController:
             self._latest.forget(key)
             self._held_back.forget(key)
             self._of_this_life.pop(key, None)
+            self._altered.discard(key)
             return None
         clique = self._latest.of(key, cached)
         if clique.metadata.deleting:
@@ -264,7 +268,7 @@ class PodCliqueController:
         BackendQuestions(backend, gang).prepare(manifest)
         with self._expectations.creating(scene.key) as creation:
             try:
-                created = await self._client.create(POD, manifest, type=Identified)
+                created = await self._admitted(scene.key, manifest)
             except AlreadyExists:
                 return  # made before, by a request whose answer was lost or whose event is still on its way
             except ApiError as error:
@@ -272,6 +276,24 @@ class PodCliqueController:
                 raise
             creation.created(created.metadata.uid)
             self._names.made(clique, index)
+
+    async def _admitted(self, key: Key, manifest: JSON) -> AdmittedPod:
+        """Create a pod, and take it back where the admission of others took something off that we need.
+
+        After that pods of the PodClique are tried first, so that none come and go for as long as it lasts.
+        """
+        if key in self._altered:
+            check_kept(manifest, await self._client.create(POD, manifest, type=AdmittedPod, dry_run=True))
+            self._altered.discard(key)
+        created = await self._client.create(POD, manifest, type=AdmittedPod)
+        try:
+            check_kept(manifest, created)
+        except PodAltered:
+            self._altered.add(key)
+            with suppress(NotFound, Conflict):
+                await self._client.delete(POD, manifest["metadata"]["name"], key.namespace, uid=created.metadata.uid)
+            raise
+        return created
 
     async def _delete(self, scene: CliqueObservation, pod: Pod) -> None:
         uid = pod.metadata.uid or ""
