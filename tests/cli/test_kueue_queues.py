@@ -12,6 +12,7 @@ from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
+from tests.cli.written import NODE
 
 API = "kueue.x-k8s.io/v1beta1"
 
@@ -117,3 +118,55 @@ def test_a_quota_that_is_no_quantity_is_named(snapshot: Path) -> None:
     assert answer.exit_code == 1
     assert "ClusterQueue interns: nominalQuota: 'many' is not a quantity; expected a number" in answer.output
     assert "$.spec.resourceGroups[0].flavors[0].resources[0]" in answer.output
+
+
+def a_waiting_workload(job: str, queue: str, **status: JSON) -> JSON:
+    """Return the Workload of a Job that Kueue has not admitted."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": "u", "controller": True}
+    metadata = {"name": f"job-{job}", "namespace": "default", "ownerReferences": [owner]}
+    waits = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "16 more needed"}
+    conditions = {"status": {"conditions": [waits, *status.values()]}}
+    return {"apiVersion": API, "kind": "Workload", "metadata": metadata, "spec": {"queueName": queue}, **conditions}
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Path:
+    """A Job that waits for Kueue, one that has ended, and one whose queue does not exist."""
+    file = tmp_path / "waiting.yaml"
+    ended = {"type": "Finished", "status": "True"}
+    objects = [
+        NODE,
+        a_cluster_queue("research", 16),
+        a_local_queue("mine", "research"),
+        a_waiting_workload("late", "mine"),
+        a_waiting_workload("done", "mine", ended=ended),
+        a_waiting_workload("lost", "nowhere"),
+    ]
+    file.write_text(yaml.safe_dump_all(objects))
+    return file
+
+
+@pytest.mark.parametrize("subject", ["job/late", "jobs/late", "job.batch/late", "late"])
+def test_what_kueue_says_of_a_workload_is_repeated_however_it_is_called(waiting: Path, subject: str) -> None:
+    """A suspended Job has no pods, so its Workload is all there is; a plural kind was said not to exist."""
+    answer = CliRunner().invoke(main, ["why", subject, "--from", str(waiting)])
+
+    assert answer.exit_code == 1
+    assert f"{subject} has no pods yet: Kueue has not admitted it: 16 more needed" in answer.output
+
+
+def test_queues_say_how_many_workloads_kueue_has_not_admitted(waiting: Path) -> None:
+    """They have no pods, so that the queue looked idle; one that has ended does not wait."""
+    assert json.loads(spinney("queues", "--from", waiting, "-o", "json"))["suspended"] == {"research": 1}
+    answer = spinney("why", "queue/research", "--from", waiting)
+    assert "queue research: pending" in answer
+    assert "1 suspended workload of it waits, without pods" in answer
+
+
+@pytest.mark.parametrize("subject", ["mine", "queue/mine"])
+def test_a_local_queue_is_answered_with_the_queue_it_leads_to(snapshot: Path, subject: str) -> None:
+    """Users name LocalQueues, and may know no other."""
+    answer = spinney("why", subject, "-n", "default", "--from", snapshot)
+
+    assert f"{subject} is queue/research" in answer
+    assert "queue research:" in answer

@@ -23,6 +23,7 @@ FORMER: Final = {
 QUOTA_RESERVED: Final = "QuotaReserved"
 ADMITTED: Final = "Admitted"
 EVICTED: Final = "Evicted"
+FINISHED: Final = "Finished"
 
 
 class ResourceQuota(Struct, frozen=True, kw_only=True):
@@ -98,6 +99,13 @@ class LocalQueue(ProjectedObject, of=LOCAL_QUEUE, frozen=True, kw_only=True):
     spec: LocalQueueSpec = LocalQueueSpec()
 
 
+class WorkloadSpec(Struct, frozen=True, kw_only=True):
+    """Where a workload waits."""
+
+    queue_name: str = ""
+    active: bool = True
+
+
 class WorkloadStatus(Struct, frozen=True, kw_only=True):
     """How far Kueue has come with a workload."""
 
@@ -107,4 +115,5 @@ class WorkloadStatus(Struct, frozen=True, kw_only=True):
 class Workload(ProjectedObject, of=WORKLOAD, frozen=True, kw_only=True):
     """What Kueue admits: a Job, a pod, a group of pods."""
 
+    spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()

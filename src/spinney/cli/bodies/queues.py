@@ -15,7 +15,7 @@ from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
 from spinney.sim.overview.queue_table import QueueLine, has_queues, queue_lines
-from spinney.sim.overview.suspended import SuspendedCounts, suspended_counts, waiting_suspended
+from spinney.sim.overview.suspended import SuspendedCounts, suspended_counts, waiting_suspended, with_kueues
 from spinney.sim.whatif.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -48,13 +48,14 @@ def queues(
 
     snapshot, _ = snapshot_of(choice, also=count_suspended)
     snapshot = replace(snapshot, unseen=(*snapshot.unseen, *suspended.unseen))
+    waiting = with_kueues(suspended.by_queue, snapshot)
     with progress("dividing the cluster"):
         simulation = Simulation(snapshot, settings, runtime=Runtime.system())
         lines = queue_lines(simulation.scheduler)
     if output in ("json", "yaml"):
-        print_data({"queues": lines, "suspended": suspended.by_queue, "unseen": snapshot.unseen}, output)
+        print_data({"queues": lines, "suspended": waiting, "unseen": snapshot.unseen}, output)
         return
-    if not lines and not suspended.by_queue:
+    if not lines and not waiting:
         echo("no queues: the cluster has no Queue objects, and no gang names one")
     elif lines:
         always = wanted or (list(known.values()) if output == "wide" else [GPU_NAME])
@@ -64,7 +65,7 @@ def queues(
     for line in lines:
         if line.problem:
             echo(f"{line.name} cannot be used ({counted(line.pending_gangs, 'gang')} in it): {line.problem}")
-    for name, number in sorted(suspended.by_queue.items()):
+    for name, number in sorted(waiting.items()):
         echo(f"{name}: {waiting_suspended(number)}")
     if snapshot.refused(QUEUE):
         echo("\nThe Queue objects may not be listed, so quotas, limits and shares are not known.", err=True)

@@ -36,7 +36,7 @@ from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, Unknown
 from spinney.sim.advice.suspended_workloads import SuspendedSubject, suspended_workload
 from spinney.sim.overview.history import telling_events
 from spinney.sim.overview.queue_table import QueueLine
-from spinney.sim.overview.suspended import SuspendedCounts, suspended_counts
+from spinney.sim.overview.suspended import SuspendedCounts, suspended_counts, with_kueues
 from spinney.sim.policies.faults import watching
 from spinney.sim.policies.files import with_policies
 from spinney.sim.remedies.change import Remedy
@@ -109,7 +109,7 @@ def why(
             events=events,
             made_up=set(map(key_of, snapshot.pods)) - exist,
             refused=refused,
-            suspended=waiting.by_queue,
+            suspended=with_kueues(waiting.by_queue, snapshot),
         )
         found = find(snapshot, subject, here, queues=advisor.queue_names)
         served = advisor.simulation.inventory.scheduler_names
@@ -128,7 +128,7 @@ def why(
         if faults:
             sys.exit(1)
         return
-    if found.word == "podgang" and found.name not in subject and not suspended:
+    if found.word in ("podgang", "queue") and found.name not in subject and not suspended:
         echo(f"{subject} is {found}")
     if found.word == "pod" and found.name not in subject:
         echo(f"{found} is one of the pods of {subject}")

@@ -147,6 +147,10 @@ def find(
         workload = _made_for(snapshot, "", name, namespace) or _pod_of(snapshot, "", name, namespace)
         if workload is not None:
             return workload
+    if not here and "queue" in words:
+        here = [each for each in dict.fromkeys(_led_to(snapshot, name, namespace)) if each in known]
+    if not here and not word and (said := _said_by_kueue(snapshot, text, "", name, namespace)):
+        raise NoSuchSubject(said)
     if not here:
         raise NoSuchSubject(_not_found(snapshot, text, words, known, namespace=namespace, elsewhere=named))
     # A backend names the PodGroup it makes after its PodGang: the gang is what people mean.
@@ -159,8 +163,8 @@ def find(
 
 def _has_no_pods(snapshot: "ClusterSnapshot", text: str, kind: str, name: str, namespace: str | None) -> str:
     """Return why nothing can be told of a workload that has no pods here: where else it is, or what it may wait for."""
-    if said := _said_by_kueue(snapshot, kind, name, namespace):
-        return f"{text} has no pods yet: Kueue has not admitted it: {said}"
+    if said := _said_by_kueue(snapshot, text, kind, name, namespace):
+        return said
     from spinney.explain.amounts import first_few  # noqa: PLC0415 - shells that complete a name do not wait for it
 
     every = _with_pods(snapshot)
@@ -203,12 +207,22 @@ def _with_pods(snapshot: "ClusterSnapshot") -> list[AdviceSubject]:
     return sorted(set(found))
 
 
-def _said_by_kueue(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str | None) -> str:
-    """Return what Kueue says of a workload that it has not admitted."""
+def _said_by_kueue(snapshot: "ClusterSnapshot", text: str, kind: str, name: str, namespace: str | None) -> str:
+    """Return that Kueue has not admitted a workload, and what it says; empty if it is not Kueue's, or admitted."""
     from spinney.api.kueue import WORKLOAD, Workload  # noqa: PLC0415 - shells that complete a name do not wait for it
     from spinney.sim.overview.gates import kueue_says_of  # noqa: PLC0415
 
-    return kueue_says_of(snapshot.of(WORKLOAD, Workload), kind, name, namespace)
+    said = kueue_says_of(snapshot.of(WORKLOAD, Workload), kind, name, namespace)
+    return f"{text} has no pods yet: Kueue has not admitted it: {said}" if said else ""
+
+
+def _led_to(snapshot: "ClusterSnapshot", name: str, namespace: str | None) -> Iterator[AdviceSubject]:
+    """Yield the queue to which a LocalQueue of Kueue's leads: users know that one alone."""
+    from spinney.api.kueue import LOCAL_QUEUE, LocalQueue  # noqa: PLC0415 - shells that complete a name do not wait
+
+    for each in snapshot.of(LOCAL_QUEUE, LocalQueue):
+        if each.metadata.name == name and namespace in (None, each.metadata.namespace) and each.spec.cluster_queue:
+            yield AdviceSubject("queue", "", each.spec.cluster_queue)
 
 
 def _made_for(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str | None) -> AdviceSubject | None:

@@ -14,6 +14,7 @@ from spinney.api.labels import BASE_POD_GANG, KUEUE_POD_GROUP, KUEUE_PREFIX, KUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
 from spinney.cluster.pods import PodRecord
+from spinney.gangs.source_workloads import SourceWorkload
 
 _WELL_KNOWN_GATES: Final = {
     POD_GANG_GATE: "the operator opens it once all pods of the gang exist",
@@ -84,12 +85,15 @@ def kueue_says(workloads: Iterable[Workload], pod: Pod) -> str:
 
 
 def kueue_says_of(workloads: Iterable[Workload], kind: str, name: str, namespace: str | None) -> str:
-    """Return why Kueue has not admitted what a user calls ``KIND/NAME``; empty if it is not Kueue's, or admitted."""
+    """Return why Kueue has not admitted what a user calls ``KIND/NAME`` or, with an empty kind, ``NAME``.
+
+    Empty if it is not Kueue's, or admitted.
+    """
 
     def owns(workload: Workload) -> bool:
         owners = workload.metadata.owner_references
         here = namespace is None or workload.metadata.namespace == namespace
-        return here and any((each.kind.lower(), each.name) == (kind.lower(), name) for each in owners)
+        return here and any(SourceWorkload(each.kind, each.name).is_called(kind, name) for each in owners)
 
     return _said(next(filter(owns, workloads), None))
 

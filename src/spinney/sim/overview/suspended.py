@@ -6,12 +6,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from spinney.api.conditions import is_true
+from spinney.api.kueue import ADMITTED, FINISHED, WORKLOAD, Workload
 from spinney.explain.amounts import counted
 from spinney.kube.client import Client
 from spinney.kube.discovery import find_kind
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.queueing.suspended import GROUPS, SELECTOR, SuspendedWorkload
-from spinney.sim.snapshots.snapshot import Unseen, forbidden
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen, forbidden
+from spinney.sim.whatif.loading import KueueQueues
 
 
 class SuspendedCounts(NamedTuple):
@@ -37,6 +40,21 @@ async def suspended_counts(client: Client) -> SuspendedCounts:
         except NotFound:  # its CRD was removed since the kind was found
             continue
     return SuspendedCounts(counts, tuple(unseen))
+
+
+def with_kueues(by_queue: Mapping[str, int], snapshot: ClusterSnapshot) -> Mapping[str, int]:
+    """Return these numbers with those of the workloads that Kueue has not admitted, where its queues are shown."""
+    kueues = KueueQueues.of(snapshot)
+    waiting = (each for each in snapshot.of(WORKLOAD, Workload) if _waits_for_kueue(each))
+    queues = (kueues.led_to(each.metadata.namespace or "", each.spec.queue_name) for each in waiting)
+    return Counter(by_queue) + Counter(queue for queue in queues if queue)
+
+
+def _waits_for_kueue(workload: Workload) -> bool:
+    """Tell whether Kueue still has to admit a workload that has no pods until then."""
+    conditions = workload.status.conditions
+    has_pods = any(each.kind == "Pod" for each in workload.metadata.owner_references)
+    return workload.spec.active and not has_pods and not any(is_true(conditions, each) for each in (ADMITTED, FINISHED))
 
 
 def waiting_suspended(number: int) -> str:

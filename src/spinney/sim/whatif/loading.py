@@ -61,6 +61,10 @@ class KueueQueues:
             queues.append(QueueInfo(name=DEFAULT_QUEUE, quota=NO_BOUND))  # of workloads that are not Kueue's
         return cls(tuple(queues), local)
 
+    def led_to(self, namespace: str, local: str) -> str:
+        """Return the queue to which a LocalQueue leads; empty if it leads nowhere."""
+        return self._local.get((namespace, local), "")
+
     def labelled(self, found: Any) -> Any:
         """Return an object with the label of the queue it is in, if it names one of Kueue's."""
         labels = getattr(getattr(found, "metadata", None), "labels", None) or {}
