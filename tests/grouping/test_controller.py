@@ -253,22 +253,6 @@ async def test_a_training_job_says_by_its_run_policy_how_urgent_it_is(cluster: C
         assert gang["spec"]["priorityClassName"] == "urgent"
 
 
-async def test_a_backend_hears_of_another_queue(cluster: Cluster) -> None:
-    """Who moves a Job that waits to another queue moves the group that its scheduler goes by."""
-    async with a_world(cluster, every_backend=True) as world:
-        await world.job("big", 6, least=6, scheduler="kai-scheduler")
-        await world.settle()
-
-        async def queue() -> str:
-            (group,) = (await world.client.list(KAI_GROUP, world.namespace)).items
-            return str(group["spec"].get("queue"))
-
-        assert await queue() == "default-queue"
-        await world.client.patch(JOB, "big", {"metadata": {"labels": {"kai.scheduler/queue": "team"}}}, world.namespace)
-        await world.settle()
-        assert await queue() == "team"
-
-
 async def test_a_backend_that_refuses_a_gang_is_heard_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it says is an event on the gang, and when it takes the gang its pods start."""
     refused = 0
