@@ -17,7 +17,7 @@ from spinney.cluster.state import ClusterState
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
-from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.errors import ApiError, Conflict, KubeError, NotFound
 from spinney.kube.keys import Key
 
 log = structlog.get_logger()
@@ -25,6 +25,8 @@ log = structlog.get_logger()
 KAI_CONFIG: Final = Resource("kai.scheduler", "v1", "Config", "configs", namespaced=False)
 """A kind that comes with KAI's operator, and so with its queue controller."""
 _GATHER: Final = 2.0
+_AGAIN: Final = 30.0
+"""Seconds after which a status that was refused is written again."""
 
 
 class QueueStatuses:
@@ -64,9 +66,12 @@ class QueueStatuses:
                 if not left_to_kai:
                     await self._write(self._queues)
             except KubeError as error:
-                log.warning("queue status not written", error=str(error))
+                log.warning("queue status not written, tried again later", error=str(error))
+                asyncio.get_running_loop().call_later(_AGAIN, self.look_again)
 
     async def _write(self, queues: WatchCache[kai.Queue]) -> None:
+        """Write what differs; a queue that is refused keeps no other from it, and is raised once they were written."""
+        refused: ApiError | None = None
         for name, status in self._current().items():
             found = queues.get(Key("", name))
             if found is None or _content(found.status) == _content(status):
@@ -78,6 +83,10 @@ class QueueStatuses:
                 )
             except (NotFound, Conflict):
                 self._changed.set()
+            except ApiError as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
 
 def _content(status: kai.QueueStatus) -> Mapping[str, object]:

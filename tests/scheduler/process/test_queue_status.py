@@ -6,7 +6,7 @@ from spinney.api.core import POD
 from spinney.api.labels import KAI_POD_GROUP, KAI_QUEUE
 from spinney.api.struct import JSON
 from spinney.kube.crds import install_crds
-from tests.scheduler.process.world import NS, World, given_a_world
+from tests.scheduler.process.world import NS, World, given_a_world, status
 
 QUOTA = {"quota": 2, "limit": -1, "overQuotaWeight": 1}
 UNBOUND = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
@@ -96,3 +96,18 @@ async def test_a_gang_takes_what_it_holds_to_its_new_queue(world: World) -> None
         await world.settle(10)
         assert (await status_of(world, "team"))["allocated"]["nvidia.com/gpu"] == "0"
         assert (await status_of(world, "other"))["allocated"]["nvidia.com/gpu"] == "1"
+
+
+@given_a_world
+async def test_a_status_that_was_refused_is_written_later(world: World) -> None:
+    """A webhook that refuses one queue keeps no other from it; once it lets it pass, nothing else has to happen."""
+    await two_queues(world)
+    world.transport.fault = lambda method, path: status(403, "Forbidden") if "/queues/team/" in path else None
+    async with world.scheduler():
+        await a_pod_of_team(world, "p")
+        await world.settle(60)
+        assert await status_of(world, "team") == {}
+        assert (await status_of(world, "org"))["allocated"]["nvidia.com/gpu"] == "1"
+        world.transport.fault = lambda method, path: None
+        await world.settle(60)
+        assert (await status_of(world, "team"))["allocated"]["nvidia.com/gpu"] == "1"
