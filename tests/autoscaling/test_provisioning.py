@@ -415,3 +415,23 @@ async def test_a_real_api_server_takes_the_request_and_its_templates(cluster: Cl
         assert pod_set["count"] == 6
         assert request["spec"]["parameters"] == {"ValidUntilSeconds": "600"}
         await cluster.client.get(POD_TEMPLATE, pod_set["podTemplateRef"]["name"], cluster.namespace)
+
+
+@given_a_world
+async def test_a_request_that_could_not_be_deleted_is_deleted_later(world: World) -> None:
+    """While it is there an autoscaler keeps nodes for nobody, so a quiet cluster is not waited for."""
+    await install(world.client)
+    await world.add_node("n1", gpus=1)
+    async with asking(world):
+        await world.add_gang("train", 2, gpus=4)
+        await world.settle(10)
+        assert len(await requests(world)) == 1
+        world.transport.fault = lambda method, path: status(403, "Forbidden") if method == "DELETE" else None
+        for number in range(2):
+            await world.client.delete(POD, f"train-{number}", NS)
+        await world.settle(60)
+        tried = [path for method, path in world.transport.writes if method == "DELETE"]
+        assert 2 <= len(tried) <= 6, "a refusal is not asked for without a pause"
+        world.transport.fault = lambda method, path: None
+        await world.settle(30)
+        assert await requests(world) == []

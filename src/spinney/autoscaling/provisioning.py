@@ -65,7 +65,7 @@ MOST_TEMPLATES: Final = 32
 _CRD: Final = f"{PROVISIONING_REQUEST.plural}.{PROVISIONING_REQUEST.group} with {PROVISIONING_REQUEST.version}"
 _LOOK_AGAIN_SECONDS: Final = 60.0
 _SOON: Final = 15.0
-"""After so many seconds a request is made again that the API server did not refuse, but could not take."""
+"""After so many seconds a request is made again that the API server could not take, and deleted that it kept."""
 _ANSWER_BYTES: Final = 512
 """As much of what an autoscaler says, or the API server, is told with the condition of each pod."""
 
@@ -334,8 +334,13 @@ class ProvisioningRequests(NodeRequests):
                 with suppress(NotFound):
                     await self._client.delete(POD_TEMPLATE, template, name.namespace)
         except KubeError as error:
-            self._deleted.pop(name, None)
-            log.warning("provisioning request not deleted", request=str(name), error=str(error))
+            log.warning("provisioning request not deleted, tried again later", request=str(name), error=str(error))
+            asyncio.get_running_loop().call_later(_SOON, self._stays, name)
+
+    def _stays(self, name: Key) -> None:
+        """Look at a request again that could not be deleted: it is taken over, or deleted then."""
+        self._deleted.pop(name, None)
+        self.wake()
 
     def _ask_again(self, gang: GangKey, why: str, seconds: float) -> None:
         """Make the request of a gang anew after a while, if it still lacks nodes then."""
