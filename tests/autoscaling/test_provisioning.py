@@ -48,6 +48,21 @@ async def test_a_gang_asks_once_and_is_placed_when_its_nodes_are_there(world: Wo
 
 
 @given_a_world
+async def test_pods_say_since_when_nobody_answers(world: World) -> None:
+    """An autoscaler that is not there, or does not know the class, is told by how long it has not answered."""
+    await install(world.client)
+    for _ in range(2):  # a scheduler that takes over says the same
+        async with asking(world):
+            if not await requests(world):
+                await world.add_gang("g", 2, gpus=8)
+            await world.settle(600)
+            (request,) = await requests(world)
+            since = request["metadata"]["creationTimestamp"]
+            told = {message for _, message in (await waiting(world)).values()}
+            assert [f"asked for at {since}, and the autoscaler has not answered yet" in each for each in told] == [True]
+
+
+@given_a_world
 async def test_capacity_that_was_provisioned_is_kept(world: World) -> None:
     """A pod that comes later takes a free node while nothing is promised, and not once it is the gang's."""
     await install(world.client)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -31,6 +32,7 @@ from spinney.api.provisioning import (
     ProvisioningRequest,
 )
 from spinney.api.struct import JSON
+from spinney.api.time import timestamp
 from spinney.autoscaling.keeping import ProvisionedCapacity
 from spinney.autoscaling.marks import RequestMarks, request_name, waiting
 from spinney.autoscaling.templates import MANAGER, SCHEDULER, SELECTOR, pod_template, provisioning_request
@@ -78,8 +80,9 @@ class _Request:
     about: ObjectReference
     pods: int
     """For how many pods nodes are asked."""
+    answer: str
+    """What the autoscaler says, or that it has said nothing, and since when."""
     templates: tuple[str, ...] = ()
-    answer: str = "the autoscaler has not answered yet"
     again: bool = False
     """Whether it is about to be made again."""
     leaving: bool = False
@@ -231,7 +234,8 @@ class ProvisioningRequests(NodeRequests):
                 self._under_way.begin(self._delete(name, templates))
                 continue
             pods = sum(each.count for each in found.spec.pod_sets)
-            self._requests[gang] = request = _Request(name, gang_reference(members.gang), pods, templates)
+            asked = _asked(found.metadata.creation_timestamp or self._client.runtime.clock.now())
+            self._requests[gang] = request = _Request(name, gang_reference(members.gang), pods, asked, templates)
             self._gangs[name] = gang
             request.made.set()
             if found.spec.provisioning_class_name == self._settings.class_name:
@@ -254,7 +258,8 @@ class ProvisioningRequests(NodeRequests):
 
     def _request(self, gang: GangKey, members: GangMembers) -> None:
         name = request_name(gang)
-        self._requests[gang] = request = _Request(name, gang_reference(members.gang), len(waiting(members)))
+        about, asked = gang_reference(members.gang), _asked(self._client.runtime.clock.now())
+        self._requests[gang] = request = _Request(name, about, len(waiting(members)), asked)
         self._gangs[name] = gang
         self._under_way.begin(self._ask(gang, request, _by_class(waiting(members))))
 
@@ -398,6 +403,10 @@ class ProvisioningRequests(NodeRequests):
         self.provisioned.discard(gang)
         self._ask_again(gang, why, self._settings.retry_seconds)
         self.wake()
+
+
+def _asked(since: datetime) -> str:
+    return f"asked for at {timestamp(since)}, and the autoscaler has not answered yet"
 
 
 def _passes(error: KubeError) -> bool:
