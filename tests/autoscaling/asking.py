@@ -1,6 +1,5 @@
 """A scheduler that asks for nodes by ProvisioningRequests, and what is there of them."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,7 +15,7 @@ from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
-from tests.scheduler.process.world import NS, World
+from tests.scheduler.process.world import NS, World, running
 
 RETRY = 100
 CRD = "provisioningrequests.autoscaling.x-k8s.io"
@@ -56,12 +55,8 @@ async def asking(
     process = SchedulerProcess(
         client, config, manager=manager, inventory=inventory, registry=registry, node_requests=requests
     )
-    running = asyncio.create_task(process.run())
-    try:
+    async with running(process):
         yield process
-    finally:
-        process.stop()
-        await running
 
 
 async def requests(world: World) -> list[JSON]:
