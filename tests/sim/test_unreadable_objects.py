@@ -55,3 +55,22 @@ def test_it_is_told_once_however_much_is_tried(tmp_path: Path) -> None:
 
     assert answer.tried
     assert [each["log_level"] for each in logs if "cannot be read" in each["event"]].count("warning") == 1
+
+
+def test_a_pod_that_asks_for_less_than_nothing_is_told_with_its_field(tmp_path: Path) -> None:
+    """No API server takes one, but a file may hold it: it was placed, or refused by an OverflowError."""
+    for name, amount in (("cpu", "-4"), ("memory", "-1e30"), ("nvidia.com/gpu", "-1")):
+        odd = a_pod("odd", minute=0)
+        odd["spec"]["containers"][0]["resources"]["requests"][name] = amount
+        runtime = Runtime.system()
+        with capture_logs() as logs:
+            snapshot = read_snapshot(taken(tmp_path, 0, a_node("a"), odd, a_pod("p", minute=0)))
+            advisor = Advisor(snapshot, runtime=runtime)
+            answer = advisor.answer(find(snapshot, "pod/odd", "default"))
+        runtime.executor.close()
+        field = f"spec.containers[0].resources.requests[{name}]"
+        assert f"NegativeRequest: {field}: '{amount}' is negative; expected 0 or more" in {
+            each["error"] for each in logs
+        }
+        assert answer.state == "unreadable"
+        assert {key.name for key in advisor.cycle.placed} == {"p"}

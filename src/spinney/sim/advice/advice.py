@@ -158,7 +158,14 @@ class Advisor:
 
     def _about_pod(self, subject: AdviceSubject) -> Answer:
         key = PodKey(subject.namespace, subject.name)
-        record = next(each for each in self._records if each.key == key)
+        record = next((each for each in self._records if each.key == key), None)
+        if record is None:
+            return Answer(
+                subject=str(subject).split()[0],
+                namespace=subject.namespace,
+                state="unreadable",
+                sentences=("no scheduler places it, for it cannot be read; a warning says why",),
+            )
         alone = self._about_records(str(subject).split()[0], subject.namespace, [record])
         mates = [each for each in self._records if self._gang_of[each.key] == self._gang_of[key]]
         if len(mates) == 1:

@@ -32,7 +32,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     subject: str
     namespace: str = ""
     state: str = ""
-    """In a word: running, starting, pending, gated, placeable, terminating, ended, empty."""
+    """In a word: running, starting, pending, gated, placeable, terminating, ended, empty, unreadable."""
     sentences: tuple[str, ...] = ()
     history: tuple[str, ...] = ()
     """What happened so far: failures, evictions, how long it has waited."""
