@@ -212,12 +212,25 @@ async def test_pods_of_one_gang_that_ask_for_several_schedulers_are_told_so(clus
     async with a_world(cluster, every_backend=True) as world:
         marks = {"labels": {"spinney.dev/gang": "mixed"}, "annotations": {"kai.scheduler/min-member": "2"}}
         await world.pod("a", **marks)
-        await world.pod("b", scheduler="kai-scheduler", **marks)
+        await world.pod("b", scheduler="coscheduling", **marks)
         await world.settle()
         (gang,) = (world.gangs.get(key) for key in world.gangs)
         assert gang is not None
         (said,) = (each.message for each in gang.status.conditions if each.type == "GroupingProblem")
-        assert "several schedulers (b for kai-scheduler, a for spinney-scheduler)" in said
+        assert "several schedulers (b for coscheduling, a for spinney-scheduler)" in said
+
+
+async def test_pods_that_one_process_places_by_several_names_are_no_mistake(cluster: Cluster) -> None:
+    """A scheduler may serve several names; once it has placed a gang of two of them, nothing is wrong with that."""
+    async with a_world(cluster, every_backend=True) as world:
+        marks = {"labels": {"spinney.dev/gang": "mixed"}, "annotations": {"kai.scheduler/min-member": "2"}}
+        await world.pod("a", **marks)
+        await world.pod("b", scheduler="kai-scheduler", **marks)
+        await world.until(lambda: len(world.placed()) == 2)
+        await world.settle()
+        (gang,) = (world.gangs.get(key) for key in world.gangs)
+        assert gang is not None
+        assert [each.message for each in gang.status.conditions if each.type == "GroupingProblem"] == []
 
 
 async def test_an_applied_job_comes_up_as_a_gang(cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ The grouper writes them on pods that exist (:mod:`.controller`), and on new ones
 (:mod:`.admission`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -99,15 +99,21 @@ def marked(pod: Pod, added: Marks) -> dict[str, dict[str, str]]:
     return found
 
 
-def several_schedulers(pods: Iterable[Pod]) -> str:
-    """Return that pods of one gang ask for several schedulers, and what to do; empty if all ask for one."""
+def several_schedulers(pods: Sequence[Pod]) -> str:
+    """Return that pods of one gang ask for several schedulers, and what to do; empty if one places all of them.
+
+    One process may serve several names: those of pods that all have nodes are served.
+    """
     asked: dict[str, list[str]] = {}
-    for pod in pods:
+    for pod in pods if any(not pod.spec.node_name for pod in pods) else ():
         asked.setdefault(pod.spec.scheduler_name, []).append(pod.metadata.name)
     if len(asked) <= 1:
         return ""
     each = ", ".join(f"{first_few(sorted(names))} for {scheduler}" for scheduler, names in sorted(asked.items()))
-    return f"its pods ask for several schedulers ({each}), and one places a gang: give all the same schedulerName"
+    return (
+        f"its pods ask for several schedulers ({each}), and one places a gang: "
+        "give all the same schedulerName, if no process serves all of these"
+    )
 
 
 def unable(backend: SchedulerBackend) -> str:
