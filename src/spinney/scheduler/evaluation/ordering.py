@@ -20,6 +20,7 @@ from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.knowledge.steadiness import Steady, Version, View
 
 T = TypeVar("T")
+Compare = Callable[[T, T], int]
 
 
 class _Equal:
@@ -73,7 +74,7 @@ class Ordering(Generic[T]):
 
     def __init__(
         self,
-        orders: Sequence[Order[Callable[[T, T], int]]],
+        orders: Sequence[Order[Compare[T]]],
         hook: str,
         timings: Timings,
         failures: Failures,
@@ -87,11 +88,10 @@ class Ordering(Generic[T]):
         self._by_keys = all(order.compare is None for order in orders)
         watched: list[Steady] = []
 
-        def watch(order: Order[Callable[[T, T], int]]) -> Order[Callable[[T, T], int]]:
-            fn = order.compare if order.compare is not None else order.key
-            if order.alike or order.labels is not None or fn is None:
+        def watch(order: Order[Compare[T]]) -> Order[Compare[T]]:
+            if order.alike or order.labels is not None:
                 return order
-            steady = Steady(fn, view, listens=order.plugin in listeners)
+            steady = Steady(order.fn, view, listens=order.plugin in listeners)
             watched.append(steady)
             return replace(order, key=steady) if order.compare is None else replace(order, compare=steady)
 
@@ -130,10 +130,9 @@ class Ordering(Generic[T]):
         incomparable = self._incomparable
         return [_Keys(values, incomparable) for values in zip(*columns, map(last, items), strict=True)]
 
-    def _column(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any]:
+    def _column(self, order: Order[Compare[T]], items: Sequence[T]) -> list[Any]:
         """Return the keys that one order gives."""
-        key = order.key
-        assert key is not None, "only orders by key are asked for values"
+        key = order.fn
         try:
             with self._timings.measure(order.plugin, self._hook):
                 return [validation.comparable(key(item)) for item in items]
@@ -165,39 +164,36 @@ class Ordering(Generic[T]):
                 try:
                     sort_by(items, values)
                 except raised() as error:  # an order that fails says equal
-                    assert order.key is not None, "only orders by key have values"
-                    self._failed(order.plugin, order.key, error)
+                    self._failed(order, error)
 
     def is_silent_about(self, labels: Iterable[Collection[str]]) -> bool:
         """Tell whether no order has anything to say about items with ``labels``, given for each."""
         names = self._labels_read
         return names is not None and all(map(names.isdisjoint, labels))
 
-    def _values(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any] | None:
-        key = order.key
-        assert key is not None, "only orders by key are asked for values"
+    def _values(self, order: Order[Compare[T]], items: Sequence[T]) -> list[Any] | None:
+        key = order.fn
         with self._timings.measure(order.plugin, self._hook):
             try:
                 return [validation.comparable(key(item)) for item in items]
             except raised() as error:  # an order that fails says equal
-                self._failed(order.plugin, key, error)
+                self._failed(order, error)
                 return None
 
-    def _measured_key(self, order: Order[Callable[[T, T], int]]) -> Callable[[T], Any]:
-        key = order.key
-        assert key is not None, "an order has a comparison or a key"
+    def _measured_key(self, order: Order[Compare[T]]) -> Callable[[T], Any]:
+        key = order.fn
 
         def measured(item: T) -> Any:
             with self._timings.measure(order.plugin, self._hook):
                 try:
                     return validation.comparable(key(item))
                 except raised() as error:  # an order that fails says equal
-                    self._failed(order.plugin, key, error)
+                    self._failed(order, error)
                     return _EQUAL
 
         return measured
 
-    def _comparing(self, order: Order[Callable[[T, T], int]]) -> Callable[[T, T], int]:
+    def _comparing(self, order: Order[Compare[T]]) -> Callable[[T, T], int]:
         if order.compare is None:
             key = self._measured_key(order)
 
@@ -205,8 +201,7 @@ class Ordering(Generic[T]):
                 try:
                     return three_way(key(left), key(right))
                 except raised() as error:  # an order that fails says equal
-                    assert order.key is not None, "an order has a comparison or a key"
-                    self._failed(order.plugin, order.key, error)
+                    self._failed(order, error)
                     return 0
 
             return compared
@@ -217,19 +212,17 @@ class Ordering(Generic[T]):
                 try:
                     return validation.sign(compare(left, right))
                 except raised() as error:  # an order that fails says equal
-                    self._failed(order.plugin, compare, error)
+                    self._failed(order, error)
                     return 0
 
         return guarded
 
     def _incomparable(self, place: int, error: BaseException) -> None:
         """Note that values which the order at a place gave do not compare."""
-        order = self._orders[place]
-        assert order.key is not None, "only orders by key give values"
-        self._failed(order.plugin, order.key, error)
+        self._failed(self._orders[place], error)
 
-    def _failed(self, plugin: str, fn: Callable[..., Any], error: BaseException) -> None:
-        self._failures.add("plugin order failed, counted as equal", plugin, self._hook, fn, error)
+    def _failed(self, order: Order[Any], error: BaseException) -> None:
+        self._failures.add("plugin order failed, counted as equal", order.plugin, self._hook, order.fn, error)
 
 
 def three_way(left: Any, right: Any) -> int:

@@ -119,6 +119,13 @@ class Order(msgspec.Struct, Generic[F], frozen=True):
     """Where given, the key is the same for everything that has none of these labels."""
     alike: bool = False
 
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """Return the one of the two that was registered."""
+        found = self.compare if self.key is None else self.key
+        assert callable(found), "an order has a comparison or a key"
+        return found
+
 
 class NodeTraits(TypedDict, total=False):
     """What a predicate or score that is asked node by node may promise; :class:`NodeRule` says what each means."""
