@@ -11,13 +11,11 @@ import msgspec
 
 from spinney.api.affinity import Affinity, Taint, Toleration
 from spinney.api.core import ContainerStatus, ResourceRequirements
+from spinney.api.labels import POD_CLIQUE, POD_GANG
 from spinney.api.meta import Condition, OwnerReference
 from spinney.api.pod_requests import Amounts, amounts_of, peak_of_containers, total_of
 from spinney.api.quantity import RawQuantity
 from spinney.api.struct import Struct
-
-PODGANG_LABEL = "grove.io/podgang"
-PODCLIQUE_LABEL = "grove.io/podclique"
 
 
 class PodMeta(Struct, frozen=True, kw_only=True):
@@ -102,8 +100,8 @@ class BoundPod(Struct, frozen=True, kw_only=True):
     @property
     def clique(self) -> "Clique | None":
         """Return the clique inside a gang that this pod belongs to, if it belongs to one."""
-        gang = self.metadata.labels.get(PODGANG_LABEL)
-        clique = self.metadata.labels.get(PODCLIQUE_LABEL)
+        gang = self.metadata.labels.get(POD_GANG)
+        clique = self.metadata.labels.get(POD_CLIQUE)
         return (self.metadata.namespace, gang, clique) if gang and clique else None
 
 

@@ -32,6 +32,7 @@ import yaml
 
 from spinney.api import yaml_text
 from spinney.api.durations import DurationTooLong, InvalidDuration, parse_duration
+from spinney.api.labels import HOSTNAME
 from spinney.api.names import dns_subdomain_faults, label_value_faults, qualified_name_faults
 from spinney.api.quantity import InvalidQuantity, Quantity, RawQuantity
 
@@ -93,7 +94,6 @@ def _seconds(text: str) -> float:
 
 MOST_NODES: Final = 100_000
 """As many nodes as a group may have: every one of them is an object in memory."""
-_HOSTNAME = "kubernetes.io/hostname"
 
 
 class InvalidClusterSpec(ValueError):
@@ -164,7 +164,7 @@ class NodeGroup(_Strict, frozen=True, kw_only=True):
         for index in range(self.count):
             name = self.name.format(index=index)
             domains = {level.label: level.domain(index) for level in self.topology}
-            labels = {_HOSTNAME: name, **domains, **self.labels}
+            labels = {HOSTNAME: name, **domains, **self.labels}
             yield NodeSpec(name=name, capacity=capacity, allocatable=allocatable, labels=labels, taints=self.taints)
 
 

@@ -7,9 +7,8 @@ in the same gang as its own pod, are ready. A simulated node evaluates the condi
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spinney.nodes.pods import PODGANG_LABEL, BoundPod, Clique, ContainerSpec
-
-CONTAINER = "grove-initc"
+from spinney.api.labels import INIT_CONTAINER, POD_GANG
+from spinney.nodes.pods import BoundPod, Clique, ContainerSpec
 
 ReadyPods = Callable[[Clique], int]
 """How many pods of a clique are ready now."""
@@ -29,14 +28,14 @@ class Parent:
 
 def is_startup(container: ContainerSpec) -> bool:
     """Tell whether an init container waits for other cliques."""
-    return container.name == CONTAINER
+    return container.name == INIT_CONTAINER
 
 
 def parents(pod: BoundPod, container: ContainerSpec) -> tuple[Parent, ...]:
     """Return whom the pod waits for; raises :class:`InvalidStartup`."""
-    gang = pod.metadata.labels.get(PODGANG_LABEL)
+    gang = pod.metadata.labels.get(POD_GANG)
     if not gang:
-        raise InvalidStartup(f"the pod has the init container {CONTAINER} and no label {PODGANG_LABEL}")
+        raise InvalidStartup(f"the pod has the init container {INIT_CONTAINER} and no label {POD_GANG}")
     return tuple(_parent(pod.metadata.namespace, gang, text) for text in _podcliques(container.args))
 
 
@@ -52,7 +51,7 @@ def _podcliques(args: tuple[str, ...]) -> list[str]:
     for argument in remaining:
         flag, equals, text = argument.partition("=")
         if flag not in {"--podcliques", "-p"}:
-            raise InvalidStartup(f"argument {argument!r} of {CONTAINER}: expected --podcliques=<clique>:<minimum>")
+            raise InvalidStartup(f"argument {argument!r} of {INIT_CONTAINER}: expected --podcliques=<clique>:<minimum>")
         values += (text if equals else next(remaining, "")).split(",")
     return [value for value in values if value]
 
@@ -60,5 +59,5 @@ def _podcliques(args: tuple[str, ...]) -> list[str]:
 def _parent(namespace: str, gang: str, text: str) -> Parent:
     clique, colon, minimum = text.rpartition(":")
     if not colon or not clique or not minimum.isdecimal() or int(minimum) < 1:
-        raise InvalidStartup(f"{text!r} in the arguments of {CONTAINER}: expected <clique>:<minimum>, at least 1")
+        raise InvalidStartup(f"{text!r} in the arguments of {INIT_CONTAINER}: expected <clique>:<minimum>, at least 1")
     return Parent((namespace, gang, clique), int(minimum))

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from spinney.api.durations import parse_duration
+from spinney.api.labels import KAI_QUEUE
 from spinney.api.meta import ObjectMeta
 from spinney.api.time import parse_timestamp
 from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY, Gang, GangKey, GroupSet
@@ -14,7 +15,6 @@ from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY, Gang, GangKey, GroupSet
 T = TypeVar("T")
 
 DEFAULT_QUEUE: Final = "default-queue"
-QUEUE_LABEL: Final = "kai.scheduler/queue"
 PREEMPTIBILITY_LABEL: Final = "kai.scheduler/preemptibility"
 PRIORITY_CLASS_LABEL: Final = "priorityClassName"
 LAST_START_ANNOTATION: Final = "kai.scheduler/last-start-timestamp"
@@ -70,7 +70,7 @@ class SourceContext(msgspec.Struct, frozen=True):
 
     def queue(self, *labels: Mapping[str, str]) -> str:
         """Return the queue named by the first of ``labels`` that names one."""
-        return next((found for each in labels if (found := each.get(QUEUE_LABEL))), DEFAULT_QUEUE)
+        return next((found for each in labels if (found := each.get(KAI_QUEUE))), DEFAULT_QUEUE)
 
 
 def is_preemptible(word: str | None, priority: int) -> bool:

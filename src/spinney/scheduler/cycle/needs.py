@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from spinney.api.core import Pod
+from spinney.api.labels import KAI_QUEUE
 from spinney.cluster.dra.book import ClaimKey
 from spinney.cluster.filters.storage import claim_uses, class_name
-from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
@@ -25,7 +25,7 @@ def needs_of(
 def _queue(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> Iterator[str]:
     missing = job.queue not in session.queues.index and job.queue not in session.queues.dropped
     if missing and any(error.reason == "QueueDoesNotExist" for error in errors):
-        yield f"name a queue that exists in the label {QUEUE_LABEL} ('spinney queues' lists them), or create it"
+        yield f"name a queue that exists in the label {KAI_QUEUE} ('spinney queues' lists them), or create it"
 
 
 def _device_claims(session: Session, pod: Pod) -> Iterator[str]:

@@ -11,13 +11,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 from spinney.api import kai, volcano
 from spinney.api.kai import QUEUE, Queue, QueueResource, QueueResources, QueueSpec
-from spinney.api.labels import GROUPED
+from spinney.api.labels import GROUPED, KAI_QUEUE
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON, changed, to_json
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, WAITING, PodStatus
 from spinney.explain.amounts import counted, listed
-from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.sources.volcano import SOURCE as VOLCANO
 from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import Lever
@@ -249,7 +248,7 @@ def _moved(situation: Situation, snapshot: ClusterSnapshot, queues: Sequence[str
             return found  # Volcano's queue is named by an annotation
         if isinstance(found, kai.PodGroup | volcano.PodGroup):
             return changed(found, spec={"queue": name})
-        return changed(found, metadata={"labels": {**found.metadata.labels, QUEUE_LABEL: name}})
+        return changed(found, metadata={"labels": {**found.metadata.labels, KAI_QUEUE: name}})
 
     if situation.definition is None:
         return snapshot.with_objects(moved(record.pod) for record in situation.members)
