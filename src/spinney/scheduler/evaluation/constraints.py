@@ -28,8 +28,9 @@ _NODE_RULES: Final = FilterFramework(NODE_FILTERS)
 def unhonoured(session: Session, job: PodGroupInfo) -> str | None:
     """Return the constraint of a job that no plugin of the session keeps, and what to do; ``None`` if there is none."""
     for constraint in _unkept(session):
-        if found := _FINDERS[constraint](session, job):
-            return f"{found}, but no loaded plugin keeps {constraint.value}: add {PROVIDERS[constraint]} to the plugins"
+        find, provider = _FINDERS[constraint]
+        if found := find(session, job):
+            return f"{found}, but no loaded plugin keeps {constraint.value}: add {provider} to the plugins"
     return None
 
 
@@ -53,15 +54,6 @@ def _unkept(session: Session) -> Iterable[Constraint]:
     return [constraint for constraint in Constraint if constraint not in session.honoured]
 
 
-PROVIDERS: Final[Mapping[Constraint, str]] = {
-    Constraint.NODE_RULES: "predicates",
-    Constraint.TOPOLOGY: "topology",
-    Constraint.DEVICE_CLAIMS: "dynamicresources",
-    Constraint.QUEUE_LIMITS: "proportion",
-}
-"""The built-in plugin that keeps each."""
-
-
 def _node_rules(session: Session, job: PodGroupInfo) -> str:
     return next((f"a pod has {rule}" for request in job.asked for rule in _rules(request.constraints)), "")
 
@@ -82,12 +74,13 @@ def _queue_limits(session: Session, job: PodGroupInfo) -> str:
     return next((f"queue {queue.name} has a limit" for queue in limited if queue.limit != NO_BOUND), "")
 
 
-_FINDERS: Final[Mapping[Constraint, Callable[[Session, PodGroupInfo], str]]] = {
-    Constraint.NODE_RULES: _node_rules,
-    Constraint.TOPOLOGY: _topology,
-    Constraint.DEVICE_CLAIMS: _device_claims,
-    Constraint.QUEUE_LIMITS: _queue_limits,
+_FINDERS: Final[Mapping[Constraint, tuple[Callable[[Session, PodGroupInfo], str], str]]] = {
+    Constraint.NODE_RULES: (_node_rules, "predicates"),
+    Constraint.TOPOLOGY: (_topology, "topology"),
+    Constraint.DEVICE_CLAIMS: (_device_claims, "dynamicresources"),
+    Constraint.QUEUE_LIMITS: (_queue_limits, "proportion"),
 }
+"""What says which constraint of each sort a job has, and the built-in plugin that keeps such."""
 
 
 def _rules(constraints: PodConstraints) -> Iterable[str]:
