@@ -1,6 +1,7 @@
 """The allocate action: gangs whole or not at all, elastic growth, promises, sharing."""
 
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 
@@ -9,6 +10,7 @@ from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GroupSet, PodSet
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import GPU, UNLIMITED, Amounts, QueueInfo
+from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from tests.scheduler.building import (
     NAMESPACE,
@@ -244,16 +246,27 @@ def test_pods_of_other_schedulers_only_take_room() -> None:
     assert placements(a_scheduler(inventory)) == {}
 
 
+class Attempts(Plugin):
+    """Notes which jobs are tried."""
+
+    name = "attempts"
+    treats_alike = True
+    tried: ClassVar[list[str]] = []
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_pre_job_allocation_fn(lambda job: self.tried.append(job.name))
+
+
 def test_identical_refused_jobs_share_one_verdict() -> None:
     """The second job of the same shape is refused without being tried, with the same reason."""
     inventory = an_inventory(a_node("n1", gpus=1))
     put_job(inventory, "a", 2)
     put_job(inventory, "b", 2)
-    scheduler = a_scheduler(inventory, config=SchedulerConfig())
+    scheduler = a_scheduler(inventory, Attempts, config=SchedulerConfig(actions=("allocate",)))
     session = scheduler.open_session()
     scheduler.run_actions(session)
 
-    assert session.timings.calls["proportion", "job_over_capacity"] == 1
+    assert Attempts.tried == ["a"]
     assert [[error.reason for error in errors] for errors in session.fit_errors.values()] == [
         ["PodSchedulingErrors"]
     ] * 2

@@ -8,7 +8,7 @@ Key = tuple[str, str]
 
 
 class Timings:
-    """Accumulated seconds and calls by plugin and hook. Mutable."""
+    """Accumulated seconds by plugin and hook. Mutable."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self.monotonic = monotonic
@@ -28,18 +28,13 @@ class Timings:
     @property
     def seconds(self) -> dict[Key, float]:
         """Return the seconds that each hook took."""
-        return {key: span.seconds for key, span in self._spans.items() if span.calls}
-
-    @property
-    def calls(self) -> dict[Key, int]:
-        """Return how often each hook was measured."""
-        return {key: span.calls for key, span in self._spans.items() if span.calls}
+        return {key: span.seconds for key, span in self._spans.items()}
 
 
 class Span:
     """The measurements of one hook, as a context manager that is entered again and again. Mutable."""
 
-    __slots__ = ("_entered", "_key", "_timings", "calls", "seconds")
+    __slots__ = ("_entered", "_key", "_timings", "seconds")
 
     def __init__(self, timings: Timings, key: Key) -> None:
         self._timings = timings
@@ -47,7 +42,6 @@ class Span:
         self._entered: list[tuple[float, Key | None]] = []
         """When each block that is under way began, one inside the other, and what was measured before it."""
         self.seconds = 0.0
-        self.calls = 0
 
     def __enter__(self) -> None:
         timings = self._timings
@@ -60,4 +54,3 @@ class Span:
         timings = self._timings
         began, timings.current = self._entered.pop()
         self.seconds += timings.monotonic() - began
-        self.calls += 1
