@@ -304,8 +304,8 @@ def test_a_victim_is_only_taken_where_plugins_really_agree(answer: object) -> No
     session = a_session(inventory, a_plugin(filters, answer))
     one, other = session.jobs
 
-    assert not session.ask.is_preempt_victim(one, other)
-    assert not session.ask.is_reclaim_victim(one, other)
+    assert not session.ask.is_victim("preempt", one, other)
+    assert not session.ask.is_victim("reclaim", one, other)
     assert session.failures.counts == {("odd-one", "preempt_victim_filter"): 1, ("odd-one", "reclaim_victim_filter"): 1}
 
 
@@ -318,7 +318,7 @@ def test_a_scenario_passes_only_where_plugins_really_agree(answer: object, refus
     session = a_session(inventory, odd)
     (job,) = session.jobs
 
-    assert session.ask.preempt_refusal(Scenario(preemptor=job, pending=job.tasks, victims={})) == refusal
+    assert session.ask.scenario_refusal("preempt", Scenario(preemptor=job, pending=job.tasks, victims={})) == refusal
 
 
 def test_failures_are_counted_for_prometheus() -> None:

@@ -47,26 +47,26 @@ def opened(
 def test_a_gang_is_left_alone_for_its_min_runtime(started: float, may: bool) -> None:
     """A gang may be a victim of reclaim only after it has run for its min-runtime."""
     session, victim, rival = opened(started=started, arguments={"defaultReclaimMinRuntime": "5m"})
-    assert session.ask.is_reclaim_victim(rival, victim) is may
+    assert session.ask.is_victim("reclaim", rival, victim) is may
 
 
 def test_preempt_has_its_own_min_runtime() -> None:
     """A min-runtime for preemption protects from jobs of the same queue, not from those of others."""
     minutes = {"defaultPreemptMinRuntime": "5m"}
     session, victim, rival = opened(started=1, arguments=minutes, rival_of="queue0")
-    assert not session.ask.is_preempt_victim(rival, victim)
+    assert not session.ask.is_victim("preempt", rival, victim)
     session, victim, rival = opened(started=1, arguments=minutes)
-    assert session.ask.is_reclaim_victim(rival, victim)
-    assert session.ask.is_preempt_victim(rival, victim)
+    assert session.ask.is_victim("reclaim", rival, victim)
+    assert session.ask.is_victim("preempt", rival, victim)
 
 
 @pytest.mark.parametrize(("taken", "may"), [(1, True), (2, False)])
 def test_a_protected_job_may_lose_what_it_can_spare(taken: int, may: bool) -> None:
     """A protected job passes the filter if it has pods to spare, but a scenario may not break its gang."""
     session, victim, rival = opened(started=1, minimum=1, arguments={"defaultReclaimMinRuntime": "5m"})
-    assert session.ask.is_reclaim_victim(rival, victim)
+    assert session.ask.is_victim("reclaim", rival, victim)
     statement = session.statement()
     for task in victim.tasks[:taken]:
         statement.evict(task)
     scenario = Scenario(preemptor=rival, pending=rival.tasks, victims={victim: victim.tasks[:taken]})
-    assert (session.ask.reclaim_refusal(scenario) is None) is may
+    assert (session.ask.scenario_refusal("reclaim", scenario) is None) is may

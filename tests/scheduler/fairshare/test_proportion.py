@@ -175,8 +175,8 @@ def test_a_queue_below_its_share_may_reclaim() -> None:
     session, _ = opened(two_queues())
     poor, greedy = job_of(session, "poor"), job_of(session, "greedy")
     assert session.ask.can_reclaim_resources(poor)
-    assert session.ask.is_reclaim_victim(poor, greedy)
-    assert not session.ask.is_reclaim_victim(greedy, poor)
+    assert session.ask.is_victim("reclaim", poor, greedy)
+    assert not session.ask.is_victim("reclaim", greedy, poor)
 
 
 @pytest.mark.parametrize(("minimum", "taken", "just"), [(1, 2, True), (1, 3, False), (4, 4, True)])
@@ -190,7 +190,7 @@ def test_an_elastic_job_gives_pod_by_pod_and_a_gang_as_a_whole(minimum: int, tak
     for task in victims:
         statement.evict(task)
     scenario = Scenario(preemptor=poor, pending=poor.tasks, victims={greedy: victims})
-    assert (session.ask.reclaim_refusal(scenario) is None) is just
+    assert (session.ask.scenario_refusal("reclaim", scenario) is None) is just
 
 
 @pytest.mark.parametrize("arguments", [{"kValue": "often"}, {"kValue": "-1"}, {"reclaimerSaturationMultiplier": "0.5"}])

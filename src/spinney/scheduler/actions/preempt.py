@@ -30,7 +30,7 @@ class Preempt(VictimRule):
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """The victim must be of lower priority in the same queue, or give way, and plugins must let it be taken."""
-        if not self.may_admit(session, job, victim.priority) or not session.ask.is_preempt_victim(job, victim):
+        if not self.may_admit(session, job, victim.priority) or not session.ask.is_victim("preempt", job, victim):
             return False
         if victim.priority < job.priority and victim.queue == job.queue:
             return True
@@ -39,7 +39,7 @@ class Preempt(VictimRule):
     def protection(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> str | None:
         """A plugin may keep what is of lower priority."""
         lower = victim.priority < job.priority and victim.queue == job.queue
-        return session.ask.protection_from_preempt(job, victim) if lower else None
+        return session.ask.protection("preempt", job, victim) if lower else None
 
     def may_admit(self, session: Session, job: PodGroupInfo, priority: int) -> bool:
         """The victim must be of lower priority; of the same where a plugin has jobs give way."""
@@ -47,7 +47,7 @@ class Preempt(VictimRule):
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must agree with the outcome."""
-        return session.ask.preempt_refusal(scenario)
+        return session.ask.scenario_refusal("preempt", scenario)
 
     def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
         """Name the job of higher priority, or of another queue."""

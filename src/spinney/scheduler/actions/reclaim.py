@@ -30,15 +30,15 @@ class Reclaim(VictimRule):
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Plugins must let the victim be taken."""
-        return session.ask.is_reclaim_victim(job, victim)
+        return session.ask.is_victim("reclaim", job, victim)
 
     def protection(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> str | None:
         """A plugin may keep what another queue holds."""
-        return session.ask.protection_from_reclaim(job, victim)
+        return session.ask.protection("reclaim", job, victim)
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must find the outcome just."""
-        return session.ask.reclaim_refusal(scenario)
+        return session.ask.scenario_refusal("reclaim", scenario)
 
     def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
         """As much as plugins would ever find just."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import cached_property, cmp_to_key, partial
 from itertools import count
 from operator import attrgetter
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import structlog
 
@@ -30,7 +30,7 @@ from spinney.scheduler.framework.events import (
     EventHandler,
     Scenario,
 )
-from spinney.scheduler.framework.extension_points import Hook, Order, QueueTurn
+from spinney.scheduler.framework.extension_points import Hook, Order, QueueTurn, Taking
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
 from spinney.scheduler.framework.plain_jobs import TaskRun
@@ -46,6 +46,10 @@ _EPOCH = datetime.min.replace(tzinfo=UTC)
 _CREATED = attrgetter("record.pod.metadata.creation_timestamp")
 _UID = attrgetter("record.uid")
 _WITHOUT_REASON: str | None = ""
+_VICTIM_FILTERS: Final[Mapping[Taking, str]] = {
+    "reclaim": "reclaim_victim_filter",
+    "preempt": "preempt_victim_filter",
+}
 
 
 class SubsettingFailed(Exception):
@@ -300,21 +304,19 @@ class Questions:
             self._asked(hook, "can_reclaim", validation.truth, False, job) for hook in self.hooks.can_reclaim[:1]
         )
 
-    def is_reclaim_victim(self, reclaimer: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        """Tell whether all plugins let ``victim`` be taken for a reclaiming job."""
-        return self._all_agree(self.hooks.reclaim_victim_filters, "reclaim_victim_filter", reclaimer, victim)
+    def is_victim(self, taking: Taking, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Tell whether all plugins let ``victim`` be taken for a job."""
+        what = _VICTIM_FILTERS[taking]
+        hooks = self.hooks.victim_filters[taking]
+        return all(self._asked(hook, what, validation.truth, False, job, victim) for hook in hooks)
 
-    def is_preempt_victim(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        """Tell whether all plugins let ``victim`` be taken for a preempting job."""
-        return self._all_agree(self.hooks.preempt_victim_filters, "preempt_victim_filter", preemptor, victim)
-
-    def protection_from_reclaim(self, reclaimer: PodGroupInfo, victim: PodGroupInfo) -> str | None:
-        """Return which plugin keeps ``victim`` from being taken for a reclaiming job, as a sentence, if one does."""
-        return self._protection(self.hooks.reclaim_victim_filters, "reclaim_victim_filter", reclaimer, victim)
-
-    def protection_from_preempt(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> str | None:
-        """Return which plugin keeps ``victim`` from being taken for a preempting job, as a sentence, if one does."""
-        return self._protection(self.hooks.preempt_victim_filters, "preempt_victim_filter", preemptor, victim)
+    def protection(self, taking: Taking, job: PodGroupInfo, victim: PodGroupInfo) -> str | None:
+        """Return which plugin keeps ``victim`` from being taken for a job, as a sentence, if one does."""
+        what = _VICTIM_FILTERS[taking]
+        for hook in self.hooks.victim_filters[taking]:
+            if not self._asked(hook, what, validation.truth, False, job, victim):
+                return f"{victim.key} is protected by plugin {hook.plugin}"
+        return None
 
     def gives_way(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether a plugin has ``victim`` give way to a job of the same priority."""
@@ -324,13 +326,13 @@ class Questions:
             if hook.across_queues or victim.queue == preemptor.queue
         )
 
-    def reclaim_refusal(self, scenario: Scenario) -> str | None:
-        """Return why a plugin refuses a reclaim scenario, or ``None`` if all agree."""
-        return self._scenario_refusal(self.hooks.reclaim_validators, "reclaim_validator", scenario)
-
-    def preempt_refusal(self, scenario: Scenario) -> str | None:
-        """Return why a plugin refuses a preempt scenario, or ``None`` if all agree."""
-        return self._scenario_refusal(self.hooks.preempt_validators, "preempt_validator", scenario)
+    def scenario_refusal(self, taking: Taking, scenario: Scenario) -> str | None:
+        """Return why a plugin refuses a scenario, or ``None`` if all agree."""
+        for hook in self.hooks.scenario_validators[taking]:
+            refusal = self._asked(hook, f"{taking}_validator", validation.refusal, _WITHOUT_REASON, scenario)
+            if refusal is not None:
+                return refusal or f"refused by plugin {hook.plugin}"
+        return None
 
     def reclaim_bound(self, reclaimer: PodGroupInfo, lots: Mapping[str, Lot]) -> Amounts | None:
         """Return the most that may be taken for good from the ``lots`` of other queues; ``None`` is unbounded."""
@@ -458,13 +460,6 @@ class Questions:
                 assert told is not None, "it has failed"
                 self.failures.add(said, hook.plugin, what, told, error)
 
-    def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
-        for hook in hooks:
-            refusal = self._asked(hook, what, validation.refusal, _WITHOUT_REASON, scenario)
-            if refusal is not None:
-                return refusal or f"refused by plugin {hook.plugin}"
-        return None
-
     def _first_capacity(self, job: PodGroupInfo, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> CapacityVerdict:
         if not hooks:
             return WITHIN_CAPACITY
@@ -485,13 +480,6 @@ class Questions:
 
     def _first_amounts(self, hooks: Sequence[Hook[Any]], what: str, queue: str) -> Amounts | None:
         return self._asked(hooks[0], what, validation.amounts, None, queue) if hooks else None
-
-    def _all_agree(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> bool:
-        return all(self._asked(hook, what, validation.truth, False, *args) for hook in hooks)
-
-    def _protection(self, hooks: Sequence[Hook[Any]], what: str, job: PodGroupInfo, victim: PodGroupInfo) -> str | None:
-        keeps = (hook for hook in hooks if not self._asked(hook, what, validation.truth, False, job, victim))
-        return next((f"{victim.key} is protected by plugin {hook.plugin}" for hook in keeps), None)
 
     def _asked(self, hook: Hook[Any], what: str, read: Callable[[Any], T], careful: T, *args: Any) -> T:
         """Return what a plugin answers, read by ``read``; one that fails gives the careful answer."""

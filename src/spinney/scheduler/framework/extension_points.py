@@ -6,7 +6,7 @@ and the operation stands. Nothing a plugin does ever skips another plugin's filt
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
@@ -64,6 +64,10 @@ InvariantFn = Callable[[PodInfo], str | None]
 ScenarioGeneratorFactory = Callable[["Session", PodGroupInfo], Iterable[Sequence[PodInfo]]]
 """Makes scenarios for a pending job: each the tasks that would have to go, in the order in which to try them."""
 HttpHandler = Callable[[Mapping[str, str]], bytes]
+
+
+Taking = Literal["reclaim", "preempt"]
+"""How a job takes from others: from other queues, or by its priority."""
 
 
 class QueueTurn(msgspec.Struct, frozen=True):

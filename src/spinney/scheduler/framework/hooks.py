@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from spinney.extensions.answers import shown
@@ -36,6 +37,7 @@ from spinney.scheduler.framework.extension_points import (
     ScenarioValidatorFn,
     Score,
     SubsetNodesFn,
+    Taking,
     TaskCompare,
     VictimFilterFn,
 )
@@ -75,11 +77,9 @@ class Hooks:
         self.job_refused: list[Hook[JobFn]] = []
         self.job_distinctions: list[Hook[DistinctionFn]] = []
         self.can_reclaim: list[Hook[CanReclaimFn]] = []
-        self.reclaim_victim_filters: list[Hook[VictimFilterFn]] = []
-        self.preempt_victim_filters: list[Hook[VictimFilterFn]] = []
+        self.victim_filters: dict[Taking, list[Hook[VictimFilterFn]]] = {"reclaim": [], "preempt": []}
         self.gives_way: list[Hook[VictimFilterFn]] = []
-        self.reclaim_validators: list[Hook[ScenarioValidatorFn]] = []
-        self.preempt_validators: list[Hook[ScenarioValidatorFn]] = []
+        self.scenario_validators: dict[Taking, list[Hook[ScenarioValidatorFn]]] = {"reclaim": [], "preempt": []}
         self.reclaim_bounds: list[Hook[LossBoundFn]] = []
         self.on_job_solution_start: list[Hook[Callable[[], None]]] = []
         self.non_preemptible_over_quota: list[Hook[CapacityFn]] = []
@@ -153,11 +153,9 @@ class Hooks:
             *self.invariants,
             *self.can_reclaim[:1],
             *self.non_preemptible_over_quota[:1],
-            *self.reclaim_victim_filters,
-            *self.preempt_victim_filters,
+            *chain.from_iterable(self.victim_filters.values()),
             *self.gives_way,
-            *self.reclaim_validators,
-            *self.preempt_validators,
+            *chain.from_iterable(self.scenario_validators.values()),
             *self.reclaim_bounds,
             *self.on_job_solution_start,
             *self.scenario_generators.values(),

@@ -199,11 +199,11 @@ class Registration:
 
     def add_reclaim_victim_filter_fn(self, fn: VictimFilterFn) -> None:
         """Judge whether a job may be a victim of a reclaiming one. All must agree."""
-        self.hooks.reclaim_victim_filters.append(self.hooks.hook(fn))
+        self.hooks.victim_filters["reclaim"].append(self.hooks.hook(fn))
 
     def add_preempt_victim_filter_fn(self, fn: VictimFilterFn) -> None:
         """Judge whether a job may be a victim of a preempting one. All must agree."""
-        self.hooks.preempt_victim_filters.append(self.hooks.hook(fn))
+        self.hooks.victim_filters["preempt"].append(self.hooks.hook(fn))
 
     def add_gives_way_fn(self, fn: VictimFilterFn, *, across_queues: bool = False) -> None:
         """Judge whether a job gives way to a preempting one of its own priority. One that says so is enough.
@@ -216,7 +216,7 @@ class Registration:
 
     def add_reclaim_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
         """Judge a whole reclaim scenario. All must agree."""
-        self.hooks.reclaim_validators.append(self.hooks.hook(fn))
+        self.hooks.scenario_validators["reclaim"].append(self.hooks.hook(fn))
 
     def add_reclaimable_fn(self, fn: ScenarioValidatorFn) -> None:
         """Judge a whole reclaim scenario, by its shorter name."""
@@ -232,7 +232,7 @@ class Registration:
 
     def add_preempt_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
         """Judge a whole preempt scenario. All must agree."""
-        self.hooks.preempt_validators.append(self.hooks.hook(fn))
+        self.hooks.scenario_validators["preempt"].append(self.hooks.hook(fn))
 
     def add_on_job_solution_start_fn(self, fn: Callable[[], None]) -> None:
         """Be called before every search for victims."""
