@@ -1,5 +1,7 @@
 """Deleting: grace, finalizers, preconditions, collections."""
 
+import pytest
+
 from tests.server.api import CONFIG_MAPS, PODS, Api, a_binding, a_config_map, a_pod
 
 
@@ -27,6 +29,18 @@ async def test_a_finished_pod_goes_at_once(api: Api) -> None:
     await api.create(f"{PODS}/p/binding", a_binding())
     await api.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
     await api.delete(f"{PODS}/p")
+    assert await api.names(PODS) == []
+
+
+@pytest.mark.parametrize(("own", "asked"), [(1 << 60, None), (30, 1 << 60)])
+async def test_a_grace_without_end_ends(api: Api, own: int, asked: int | None) -> None:
+    """No time is named that a date cannot have; such a pod goes at once when it is told to."""
+    await api.create(PODS, a_pod("p", terminationGracePeriodSeconds=own))
+    await api.create(f"{PODS}/p/binding", a_binding())
+    marked = await api.delete(f"{PODS}/p", {"gracePeriodSeconds": asked})
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == (1 << 63) // 10**9
+    assert marked["metadata"]["deletionTimestamp"] > "2300"
+    await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
     assert await api.names(PODS) == []
 
 

@@ -291,3 +291,11 @@ async def test_what_is_asked_for_in_wrong_types_is_refused(
     )
     assert answer.status == 400, answer.body
     assert await api.get(f"{PODS}/a") == pod
+
+
+async def test_an_index_of_any_length_is_the_clients_fault(api: Api) -> None:
+    """A JSON patch may name an item that no list could have."""
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    patch = [{"op": "remove", "path": "/spec/containers/" + "9" * 5000}]
+    answer = await api.send("PATCH", f"{PODS}/a", patch, headers={"content-type": JSON_PATCH})
+    assert answer.status == 422, answer.body

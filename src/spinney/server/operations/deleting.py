@@ -25,6 +25,8 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+_LONGEST_GRACE = (1 << 63) // 10**9
+"""292 years: what Kubernetes can add to a time, which counts nanoseconds in 64 bits."""
 _POLICIES = ("Background", "Foreground", "Orphan")
 
 
@@ -156,7 +158,7 @@ def _grace(kind: Kind, obj: JSON, options: DeleteOptions) -> int:
     wanted = options.grace_seconds
     if wanted is None:
         wanted = obj["metadata"].get("deletionGracePeriodSeconds", spec.get("terminationGracePeriodSeconds", 30))
-    return 1 if wanted < 0 else int(wanted)
+    return 1 if wanted < 0 else min(int(wanted), _LONGEST_GRACE)
 
 
 def _finalizers(present: list[str], propagation: Propagation | None) -> list[str]:

@@ -6,6 +6,7 @@ import msgspec
 
 _LIMIT = 10_000
 _MAX_COPIED = 3 * 1024 * 1024
+_MOST_DIGITS = 18  # of an index: no list has more items
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
 
@@ -123,6 +124,6 @@ def _remove(holder: dict[str, Any], path: list[str]) -> None:
 def _index(items: list[Any], step: str, *, end: bool) -> int:
     if step == "-" and end:
         return len(items)
-    if not step.isdecimal() or int(step) >= len(items) + end:
+    if not step.isdecimal() or len(step) > _MOST_DIGITS or int(step) >= len(items) + end:
         raise PatchFailed(f"there is no item {step!r}")
     return int(step)
