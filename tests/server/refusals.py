@@ -257,6 +257,17 @@ PATCHES: tuple[tuple[Any, int, tuple[str, ...]], ...] = (
     ({"kind": None}, 200, ()),
 )
 
+# What is wrong with the spec of a disruption budget, and the causes.
+BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets"
+BUDGET_SPECS: tuple[tuple[JSON, tuple[str, ...]], ...] = (
+    ({"minAvailable": "x"}, ("spec.minAvailable FieldValueInvalid",)),
+    ({"minAvailable": "5"}, ("spec.minAvailable FieldValueInvalid",)),
+    ({"minAvailable": -1}, ("spec.minAvailable FieldValueInvalid",)),
+    ({"maxUnavailable": "101%"}, ("spec.maxUnavailable FieldValueInvalid",)),
+    ({"minAvailable": 1, "maxUnavailable": 1}, ("spec FieldValueInvalid",)),
+    ({"unhealthyPodEvictionPolicy": "Never"}, ("spec.unhealthyPodEvictionPolicy FieldValueNotSupported",)),
+)
+
 # Kinds whose objects are only replaced in the state that was read, and an object of each, by its collection.
 _VERSIONED_SPEC = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
 VERSIONED: Mapping[str, JSON] = {

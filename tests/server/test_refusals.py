@@ -5,7 +5,7 @@ from typing import Any
 from spinney.api.struct import JSON
 from spinney.server import ServerOptions
 from tests.server.api import CONFIG_MAPS, MERGE, PODS, Answer, Api, a_config_map, an_api
-from tests.server.refusals import ACCEPTED, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
+from tests.server.refusals import ACCEPTED, BUDGET_SPECS, BUDGETS, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
 
 
 def _causes(answer: Answer) -> list[str]:
@@ -49,6 +49,13 @@ async def test_a_patch_leaves_an_object_of_the_kind(api: Api) -> None:
     for patch, status, causes in PATCHES:
         answer = await api.send("PATCH", f"{CONFIG_MAPS}/a", patch, headers={"content-type": MERGE})
         assert (answer.status, _causes(answer)) == (status, list(causes)), patch
+
+
+async def test_a_budget_is_refused_for_its_fields(api: Api) -> None:
+    """A budget that says no number or share of pods would have every eviction fail."""
+    for spec, causes in BUDGET_SPECS:
+        answer = await api.send("POST", BUDGETS.replace("{ns}", "default"), {"metadata": {"name": "b"}, "spec": spec})
+        assert (answer.status, _causes(answer)) == (422, sorted(causes)), spec
 
 
 async def test_some_kinds_are_replaced_in_a_known_state_only(api: Api) -> None:

@@ -19,7 +19,7 @@ from tests.fidelity.pair import Pair, paired
 from tests.fidelity.twins import Twins
 from tests.server.autoscaling import AUTOSCALING
 from tests.server.policies import BINDINGS, CASES, POLICIES, REFUSED, a_case
-from tests.server.refusals import ACCEPTED, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
+from tests.server.refusals import ACCEPTED, BUDGET_SPECS, BUDGETS, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -56,6 +56,14 @@ async def test_both_answer_odd_patches_alike(pair: Pair) -> None:
         real, ours = await pair.ask(merging(f"{MAPS}/a", patch))
         assert real == ours, patch
         assert (real["status"], real.get("causes", [])) == (status, list(causes)), patch
+
+
+async def test_both_refuse_the_same_budgets(pair: Pair) -> None:
+    """A disruption budget that the embedded server refuses is refused by a real one, for the same fields."""
+    for spec, causes in BUDGET_SPECS:
+        real, ours = await pair.ask(posting(BUDGETS, {"metadata": {"name": "b"}, "spec": spec}))
+        assert (real["status"], ours["status"]) == (422, 422), spec
+        assert real["causes"] == ours["causes"] == sorted(causes), spec
 
 
 async def test_both_want_a_version_for_the_same_kinds(pair: Pair) -> None:

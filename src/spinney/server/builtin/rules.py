@@ -95,6 +95,38 @@ class FirstStatus(Behaviour):
         obj["status"] = {**self._status}
 
 
+class BudgetBehaviour(FirstStatus):
+    """Disruption budgets: a number of pods or a share of them, which evictions go by until a controller counts."""
+
+    def __init__(self) -> None:
+        super().__init__(currentHealthy=0, desiredHealthy=0, disruptionsAllowed=0, expectedPods=0)
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
+        spec = obj.get("spec") or {}
+        if "minAvailable" in spec and "maxUnavailable" in spec:
+            yield invalid("spec", spec, "minAvailable and maxUnavailable must not be set both")
+        for name in ("minAvailable", "maxUnavailable"):
+            if name in spec:
+                yield from _faulty_share(f"spec.{name}", spec[name])
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy is not None and policy not in _UNHEALTHY:
+            yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY)
+
+
+_UNHEALTHY = ("AlwaysAllow", "IfHealthyBudget")
+_SHARE = re.compile("[0-9]{1,9}%", re.ASCII)
+
+
+def _faulty_share(path: str, value: int | str) -> Iterator[FieldError]:
+    if isinstance(value, int):
+        if value < 0:
+            yield invalid(path, value, "must be greater than or equal to 0")
+    elif not _SHARE.fullmatch(value):
+        yield invalid(path, value, "must be a number of pods, or a percentage such as 50%")
+    elif int(value[:-1]) > 100:
+        yield invalid(path, value, "must not be greater than 100%")
+
+
 class DeploymentBehaviour(Behaviour):
     """Deployments and their like are stored, not run; they get the defaults that clients read back."""
 

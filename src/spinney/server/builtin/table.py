@@ -22,6 +22,7 @@ from spinney.server.builtin.networking import (
     ServiceBehaviour,
 )
 from spinney.server.builtin.rules import (
+    BudgetBehaviour,
     ConfigMapBehaviour,
     CronJobBehaviour,
     DeploymentBehaviour,
@@ -230,7 +231,7 @@ def _workload_controllers() -> list[Kind]:
         _kind(
             "poddisruptionbudgets PodDisruptionBudget pdb",
             "status counted conditional",
-            FirstStatus(currentHealthy=0, desiredHealthy=0, disruptionsAllowed=0, expectedPods=0),  # until counted
+            BudgetBehaviour(),
             shapes.BUDGET,
             group="policy",
         ),
