@@ -268,6 +268,44 @@ BUDGET_SPECS: tuple[tuple[JSON, tuple[str, ...]], ...] = (
     ({"unhealthyPodEvictionPolicy": "Never"}, ("spec.unhealthyPodEvictionPolicy FieldValueNotSupported",)),
 )
 
+# Deletions and actions with values of wrong types, on the objects below: the request, its body and parameters.
+_PODS = "/api/v1/namespaces/{ns}/pods"
+_ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
+_DEPLOYMENTS = "/apis/apps/v1/namespaces/{ns}/deployments"
+_ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_POD_SPEC = {"containers": [{"name": "c", "image": "i"}]}
+_TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": _POD_SPEC}
+_DEPLOYMENT = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE}
+ACTED_ON: Mapping[str, JSON] = {
+    _ACCOUNTS: {"metadata": {"name": "a"}},
+    _PODS: {"metadata": {"name": "a"}, "spec": _POD_SPEC},
+    _DEPLOYMENTS: {"metadata": {"name": "a"}, "spec": _DEPLOYMENT},
+}
+ACTIONS: tuple[tuple[str, str, Any, Mapping[str, str], int], ...] = (
+    ("DELETE", f"{_PODS}/a", None, {"gracePeriodSeconds": "--5"}, 400),
+    ("DELETE", f"{_PODS}/a", None, {"gracePeriodSeconds": "9" * 5000}, 400),
+    ("DELETE", f"{_PODS}/a", {"gracePeriodSeconds": []}, {}, 400),
+    ("DELETE", f"{_PODS}/a", {"orphanDependents": "x"}, {}, 400),
+    ("DELETE", f"{_PODS}/a", {"preconditions": {"uid": 3}}, {}, 400),
+    ("DELETE", f"{_PODS}/a", {"dryRun": 3}, {}, 400),
+    ("DELETE", _PODS, {"gracePeriodSeconds": "5"}, {}, 400),
+    ("PUT", f"{_DEPLOYMENTS}/a/scale", "x", {}, 400),
+    ("PUT", f"{_DEPLOYMENTS}/a/scale", {"spec": {"replicas": 1.5}}, {}, 400),
+    ("PUT", f"{_DEPLOYMENTS}/a/scale", {"spec": "x"}, {}, 400),
+    ("PATCH", f"{_DEPLOYMENTS}/a/scale", {"metadata": "x"}, {}, 422),
+    ("POST", f"{_PODS}/a/eviction", {"metadata": "a"}, {}, 400),
+    ("POST", f"{_PODS}/a/eviction", {"deleteOptions": "x"}, {}, 400),
+    ("POST", f"{_PODS}/a/eviction", {"deleteOptions": {"dryRun": "All"}}, {}, 400),
+    ("POST", f"{_PODS}/a/binding", {"metadata": {"name": "a"}, "target": "n"}, {}, 400),
+    ("POST", f"{_PODS}/a/binding", {"metadata": {"name": "a", "labels": "x"}, "target": {"name": "n"}}, {}, 400),
+    ("POST", "/api/v1/namespaces/{ns}/bindings", {"metadata": ["a"]}, {}, 400),
+    ("POST", f"{_ACCOUNTS}/a/token", {"spec": "x"}, {}, 400),
+    ("POST", f"{_ACCOUNTS}/a/token", {"spec": {"boundObjectRef": "x"}}, {}, 400),
+    ("POST", f"{_ACCOUNTS}/a/token", ["x"], {}, 400),
+    ("POST", _ACCESS, {"spec": {"resourceAttributes": "x"}}, {}, 400),
+    ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": 3}}, {}, 400),
+)
+
 # Kinds whose objects are only replaced in the state that was read, and an object of each, by its collection.
 _VERSIONED_SPEC = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
 VERSIONED: Mapping[str, JSON] = {

@@ -244,55 +244,6 @@ async def test_undecodable_bodies_are_refused(api: Api, body: bytes, content_typ
         assert answer.status in {400, 404, 415}, answer.body
 
 
-_DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/a/token"
-_ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "query"),
-    [
-        ("DELETE", f"{PODS}/a", None, {"gracePeriodSeconds": "--5"}),
-        ("DELETE", f"{PODS}/a", None, {"gracePeriodSeconds": "9" * 5000}),
-        ("DELETE", f"{PODS}/a", {"gracePeriodSeconds": []}, {}),
-        ("DELETE", f"{PODS}/a", {"orphanDependents": "x"}, {}),
-        ("DELETE", f"{PODS}/a", {"preconditions": {"uid": 3}}, {}),
-        ("DELETE", f"{PODS}/a", {"dryRun": 3}, {}),
-        ("DELETE", PODS, {"gracePeriodSeconds": "5"}, {}),
-        ("PUT", f"{_DEPLOYMENTS}/a/scale", "x", {}),
-        ("PUT", f"{_DEPLOYMENTS}/a/scale", {"spec": {"replicas": 1.5}}, {}),
-        ("PUT", f"{_DEPLOYMENTS}/a/scale", {"spec": "x"}, {}),
-        ("PATCH", f"{_DEPLOYMENTS}/a/scale", {"metadata": "x"}, {}),
-        ("POST", f"{PODS}/a/eviction", {"metadata": "a"}, {}),
-        ("POST", f"{PODS}/a/eviction", {"deleteOptions": "x"}, {}),
-        ("POST", f"{PODS}/a/eviction", {"deleteOptions": {"dryRun": "All"}}, {}),
-        ("POST", f"{PODS}/a/binding", {"metadata": {"name": "a"}, "target": "n"}, {}),
-        ("POST", f"{PODS}/a/binding", {"metadata": {"name": "a", "labels": "x"}, "target": {"name": "n"}}, {}),
-        ("POST", "/api/v1/namespaces/default/bindings", {"metadata": ["a"]}, {}),
-        ("POST", _ACCOUNT, {"spec": "x"}, {}),
-        ("POST", _ACCOUNT, {"spec": {"boundObjectRef": "x"}}, {}),
-        ("POST", _ACCOUNT, ["x"], {}),
-        ("POST", _ACCESS, {"spec": {"resourceAttributes": "x"}}, {}),
-        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": 3}}, {}),
-    ],
-)
-async def test_what_is_asked_for_in_wrong_types_is_refused(
-    api: Api, method: str, path: str, body: Any, query: dict[str, str]
-) -> None:
-    """What comes with a deletion or an action is held to its fields, as objects are, and nothing is done."""
-    await api.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "a"}})
-    spec = {"containers": [{"name": "c", "image": "i"}]}
-    pod = await api.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
-    deployment = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    await api.create(_DEPLOYMENTS, {"metadata": {"name": "a"}, "spec": deployment})
-    answer = await api.send(
-        method, path, body, query=query, headers={"content-type": MERGE} if method == "PATCH" else {}
-    )
-    assert answer.status == 400, answer.body
-    assert await api.get(f"{PODS}/a") == pod
-
-
 async def test_an_index_of_any_length_is_the_clients_fault(api: Api) -> None:
     """A JSON patch may name an item that no list could have."""
     await api.create(PODS, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})

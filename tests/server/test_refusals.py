@@ -5,7 +5,17 @@ from typing import Any
 from spinney.api.struct import JSON
 from spinney.server import ServerOptions
 from tests.server.api import CONFIG_MAPS, MERGE, PODS, Answer, Api, a_config_map, an_api
-from tests.server.refusals import ACCEPTED, BUDGET_SPECS, BUDGETS, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
+from tests.server.refusals import (
+    ACCEPTED,
+    ACTED_ON,
+    ACTIONS,
+    BUDGET_SPECS,
+    BUDGETS,
+    PATCHES,
+    POD_SPECS,
+    VERSIONED,
+    a_refused_pod,
+)
 
 
 def _causes(answer: Answer) -> list[str]:
@@ -56,6 +66,17 @@ async def test_a_budget_is_refused_for_its_fields(api: Api) -> None:
     for spec, causes in BUDGET_SPECS:
         answer = await api.send("POST", BUDGETS.replace("{ns}", "default"), {"metadata": {"name": "b"}, "spec": spec})
         assert (answer.status, _causes(answer)) == (422, sorted(causes)), spec
+
+
+async def test_what_is_asked_for_in_wrong_types_is_refused(api: Api) -> None:
+    """What comes with a deletion or an action is held to its fields, as objects are, and nothing is done."""
+    made = {path: await api.create(path.replace("{ns}", "default"), obj) for path, obj in ACTED_ON.items()}
+    for method, path, body, query, status in ACTIONS:
+        headers = {"content-type": MERGE} if method == "PATCH" else {}
+        answer = await api.send(method, path.replace("{ns}", "default"), body, query=query, headers=headers)
+        assert answer.status == status, (method, path, body, answer.body)
+    for path, obj in made.items():
+        assert await api.get(f"{path.replace('{ns}', 'default')}/a") == obj
 
 
 async def test_some_kinds_are_replaced_in_a_known_state_only(api: Api) -> None:

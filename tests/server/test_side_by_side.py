@@ -19,7 +19,17 @@ from tests.fidelity.pair import Pair, paired
 from tests.fidelity.twins import Twins
 from tests.server.autoscaling import AUTOSCALING
 from tests.server.policies import BINDINGS, CASES, POLICIES, REFUSED, a_case
-from tests.server.refusals import ACCEPTED, BUDGET_SPECS, BUDGETS, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
+from tests.server.refusals import (
+    ACCEPTED,
+    ACTED_ON,
+    ACTIONS,
+    BUDGET_SPECS,
+    BUDGETS,
+    PATCHES,
+    POD_SPECS,
+    VERSIONED,
+    a_refused_pod,
+)
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -64,6 +74,17 @@ async def test_both_refuse_the_same_budgets(pair: Pair) -> None:
         real, ours = await pair.ask(posting(BUDGETS, {"metadata": {"name": "b"}, "spec": spec}))
         assert (real["status"], ours["status"]) == (422, 422), spec
         assert real["causes"] == ours["causes"] == sorted(causes), spec
+
+
+async def test_both_refuse_the_same_actions(pair: Pair) -> None:
+    """What the embedded server refuses of deletions and actions with wrong types, a real one refuses alike."""
+    for path, obj in ACTED_ON.items():
+        await pair.ask(posting(path, obj))
+    for method, path, body, query, status in ACTIONS:
+        media = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        real, ours = await pair.ask(Exchange(method, path, body, media, query))
+        assert (real["status"], real["reason"]) == (ours["status"], ours["reason"]), (method, path, body)
+        assert real["status"] == status, (method, path, body)
 
 
 async def test_both_want_a_version_for_the_same_kinds(pair: Pair) -> None:

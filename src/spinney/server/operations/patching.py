@@ -39,12 +39,12 @@ async def patch(context: Context, target: Target, request: Request, options: Wri
     """Patch an object; return it as stored, and whether it was created (which only an apply does)."""
     if media_type(request) == APPLY_PATCH:
         return await _apply(context, target, request, options)
-    options.patching = True
     return await update(context, target, patch_change(target, request, options), options), False
 
 
 def patch_change(target: Target, request: Request, options: WriteOptions) -> Change:
     """Return the change that a JSON, merge or strategic merge patch asks for."""
+    options.patching = True
     kind = media_type(request)
     accepted = [JSON_PATCH, MERGE_PATCH] + ([] if target.kind.custom else [STRATEGIC_MERGE_PATCH])
     if kind not in accepted:

@@ -7,7 +7,7 @@ from spinney.api.resource import Resource
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.exchange.bodies import held_to
-from spinney.server.exchange.status import invalid_object, modified
+from spinney.server.exchange.status import StatusError, invalid_object, modified, undecodable_patch
 from spinney.server.kinds import ScalePaths
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.updating import Change, update
@@ -23,7 +23,10 @@ async def set_scale(context: Context, target: Target, change: Change, options: W
     whole = Target(target.kind, target.namespace, target.name)
 
     def rescale(obj: JSON) -> JSON:
-        wanted = held_to(change(scale_of(target, obj)), context.fields, _SCALE.api_version, _SCALE.kind)
+        try:
+            wanted = held_to(change(scale_of(target, obj)), context.fields, _SCALE.api_version, _SCALE.kind)
+        except StatusError as error:
+            raise undecodable_patch(error.message) if options.patching else error from error
         version = (wanted.get("metadata") or {}).get("resourceVersion")
         if version and version != obj["metadata"]["resourceVersion"]:
             raise modified(target.resource, target.key.name)
