@@ -60,6 +60,14 @@ class Process:
         await self.runtime.clock.sleep(1)
         return running
 
+    async def seconds_to_stop(self, **grace: float) -> float:
+        """Start, ask for a stop, and return how long that takes."""
+        running = await self.started()
+        self.manager.stop(**grace)
+        before = self.runtime.clock.monotonic()
+        await running
+        return self.runtime.clock.monotonic() - before
+
     async def reconcile(self, key: Key) -> None:
         """Write down that it ran; take as long as the test says."""
         assert self.cache.synced
@@ -130,22 +138,14 @@ async def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period
     """A stop takes no longer than the grace period."""
     process.seconds = 1000
     process.server.put("a", 1)
-    running = await process.started()
-    process.manager.stop()
-    before = process.runtime.clock.monotonic()
-    await running
-    assert process.runtime.clock.monotonic() - before == pytest.approx(10, abs=1)
+    assert await process.seconds_to_stop() == pytest.approx(10, abs=1)
 
 
 @given_a_process
 async def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_period(process: Process) -> None:
     """Whoever asks for a stop says how long what was begun may take; then the process ends without it."""
     process.manager.add_runnable("binding", process.bind_for_ever)
-    running = await process.started()
-    process.manager.stop(grace_seconds=2)
-    before = process.runtime.clock.monotonic()
-    await running
-    assert process.runtime.clock.monotonic() - before == pytest.approx(2, abs=1)
+    assert await process.seconds_to_stop(grace_seconds=2) == pytest.approx(2, abs=1)
 
 
 @given_a_process
@@ -154,11 +154,7 @@ async def test_reconciles_and_runnables_have_one_grace_period_together(process: 
     process.seconds = 1000
     process.server.put("a", 1)
     process.manager.add_runnable("binding", process.bind_for_ever)
-    running = await process.started()
-    process.manager.stop(grace_seconds=4)
-    before = process.runtime.clock.monotonic()
-    await running
-    assert process.runtime.clock.monotonic() - before == pytest.approx(4, abs=1)
+    assert await process.seconds_to_stop(grace_seconds=4) == pytest.approx(4, abs=1)
 
 
 @given_a_process
