@@ -8,6 +8,7 @@ PART_OF: Final = "app.kubernetes.io/part-of"
 APP_NAME: Final = "app.kubernetes.io/name"
 COMPONENT: Final = "app.kubernetes.io/component"
 HOSTNAME: Final = "kubernetes.io/hostname"
+REPLICA_SET_HASH: Final = "pod-template-hash"
 
 # Grove: every managed object carries MANAGED_BY with this value
 MANAGED_BY_GROVE: Final = "grove-operator"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from spinney.api.labels import REPLICA_SET_HASH
 from spinney.api.meta import owner_reference
 from spinney.api.struct import JSON, to_json
 from spinney.kube.cache import WatchCache
@@ -19,7 +20,6 @@ from spinney.workloads.objects import (
 )
 from spinney.workloads.upkeep import Upkeep
 
-HASH = "pod-template-hash"
 _HISTORY = 10
 
 
@@ -36,7 +36,9 @@ class Deployments:
         if found is None or found.metadata.deleting:
             return None
         owned = self.sets.index(BY_OWNER, found.metadata.uid)
-        newest = next((each for each in owned if each.metadata.labels.get(HASH) == template_hash(found)), None)
+        newest = next(
+            (each for each in owned if each.metadata.labels.get(REPLICA_SET_HASH) == template_hash(found)), None
+        )
         if newest is None and not found.spec.get("paused"):
             await self._create(found)
             return None  # its event goes on from here
@@ -51,14 +53,14 @@ class Deployments:
         return None
 
     async def _create(self, found: WorkloadObject) -> None:
-        label = {HASH: template_hash(found)}
+        label = {REPLICA_SET_HASH: template_hash(found)}
         template: JSON = found.spec["template"]
         metadata = template.get("metadata") or {}
         labels = {**(metadata.get("labels") or {}), **label}
         selector: JSON = found.spec["selector"]
         manifest = {
             "metadata": {
-                "name": f"{found.metadata.name}-{label[HASH]}",
+                "name": f"{found.metadata.name}-{label[REPLICA_SET_HASH]}",
                 "namespace": found.metadata.namespace,
                 "labels": labels,
                 "ownerReferences": [to_json(owner_reference(DEPLOYMENT, found.metadata))],

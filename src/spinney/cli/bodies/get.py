@@ -10,6 +10,7 @@ from spinney.api.core import EVENT, NODE
 from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF
+from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON
 from spinney.cli.clusters.choosing import ClusterChoice
@@ -223,7 +224,7 @@ def _gangs(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery
 def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
     here = asked.here
     parts = {
-        (pod.metadata.namespace, pod.metadata.labels.get("grove.io/podgang")): pod.metadata.labels.get(PART_OF)
+        (pod.metadata.namespace, pod.metadata.labels.get(GANG_LABEL)): pod.metadata.labels.get(PART_OF)
         for pod in snapshot.pods
     }
     data: list[JSON] = []

@@ -26,7 +26,7 @@ from spinney.kube.errors import KubeError
 from spinney.kube.lease import LeaseTimes
 from spinney.kube.manager import ComponentFailed
 from spinney.kube.serving import HealthServer
-from spinney.operator.admission.webhooks import webhook_process
+from spinney.operator.admission.webhooks import FIELD_MANAGER, webhook_process
 from spinney.operator.configuration import (
     InitContainer,
     LeaderElectionConfiguration,
@@ -46,7 +46,6 @@ BACKEND_FAILED = 5
 START_FAILED = 6
 NO_COMPUTE_DOMAINS = 7
 
-FIELD_MANAGER = "spinney-operator"
 WEBHOOKS_LINGER_SECONDS = 5.0
 """How long webhooks are answered after a stop was asked for: API servers learn a little later whom not to ask."""
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "error": logging.ERROR}

@@ -12,14 +12,12 @@ from pathlib import Path
 import click
 
 from spinney.api.core import POD, Pod
+from spinney.api.labels import POD_CLIQUE, POD_GANG
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.kube.cache import WatchCache, kept_up
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
-
-PODGANG_LABEL = "grove.io/podgang"
-PODCLIQUE_LABEL = "grove.io/podclique"
 
 
 def wait_for(podcliques: tuple[Mapping[str, int], ...], pod_info: Path, kubeconfig: Path | None) -> None:
@@ -37,7 +35,7 @@ async def wait_for_ready_pods(
     client: Client, runtime: Runtime, *, namespace: str, gang: str, minimums: Mapping[str, int]
 ) -> None:
     """Return when each clique has that many ready pods in the gang."""
-    pods = WatchCache(client, POD, Pod, runtime=runtime, namespace=namespace, label_selector=f"{PODGANG_LABEL}={gang}")
+    pods = WatchCache(client, POD, Pod, runtime=runtime, namespace=namespace, label_selector=f"{POD_GANG}={gang}")
     changed = asyncio.Event()
     pods.subscribe(lambda _: changed.set())
     async with kept_up(pods):
@@ -47,7 +45,7 @@ async def wait_for_ready_pods(
 
 
 def _lacks_pods(pods: WatchCache[Pod], minimums: Mapping[str, int]) -> bool:
-    ready = [pod.metadata.labels.get(PODCLIQUE_LABEL) for pod in pods.values() if pod.is_true("Ready")]
+    ready = [pod.metadata.labels.get(POD_CLIQUE) for pod in pods.values() if pod.is_true("Ready")]
     return any(ready.count(clique) < minimum for clique, minimum in minimums.items())
 
 

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from spinney.api.labels import APP_NAME, HOSTNAME, PART_OF
 from spinney.cli.installing import computed
 from spinney.cli.installing.computed import IMAGE, NAMESPACE
 from spinney.cli.installing.description import Computed, Condition, Description, Each, Value, When, given, no, text
 
-PART_OF: Final = "app.kubernetes.io/part-of"
-"""The label by which an installation is removed; CRDs and namespaces, which hold users' objects, do not have it."""
 OPERATOR: Final = "grove-operator"
 SCHEDULER: Final = "spinney-scheduler"
 COSCHEDULER: Final = "spinney-coscheduler"
@@ -21,8 +20,11 @@ _PLUGINS: Final = "/etc/spinney-plugins"
 
 
 def labels(name: str) -> dict[str, str]:
-    """Return the labels by which the pods of a process are selected."""
-    return {"app.kubernetes.io/name": name, PART_OF: "spinney"}
+    """Return the labels by which the pods of a process are selected, and by which an installation is removed.
+
+    CRDs and namespaces, which hold users' objects, do not have them.
+    """
+    return {APP_NAME: name, PART_OF: "spinney"}
 
 
 def metadata(name: str, **more: Description) -> Description:
@@ -132,7 +134,7 @@ class InstalledProcess:
             "affinity": given("affinity"),
             "topologySpreadConstraints": When(
                 Value("topologySpread.enabled"),
-                [self._spread(key) for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")],
+                [self._spread(key) for key in (HOSTNAME, "topology.kubernetes.io/zone")],
             ),
             "volumes": [*self._configured()[1], *self.volumes, Each(f"{self.command}.extraVolumes")],
         }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from spinney.api.core import Pod
+from spinney.api.labels import KAI_QUEUE
 from spinney.api.resource_claims import Allocation, DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.struct import JSON
 from spinney.cluster.dra.allocating import GivenDevice, is_within_counters
@@ -20,8 +21,6 @@ from spinney.kube.keys import Key, key_of
 
 MAX_CONSUMERS: Final = 256
 """Kubernetes reserves a claim for at most that many pods."""
-QUEUE_LABEL: Final = "kai.scheduler/queue"
-
 
 ClaimKey = Key
 """Namespace and name of a claim."""
@@ -223,7 +222,7 @@ class ClaimBook:
         return ClaimState(
             key=key_of(found),
             ask=ask_of(found.spec),
-            queue=metadata.labels.get(QUEUE_LABEL, ""),
+            queue=metadata.labels.get(KAI_QUEUE, ""),
             node=self._node(found.status.allocation, devices),
             devices=devices,
             consumers=frozenset(consumer.uid for consumer in found.status.reserved_for),

@@ -17,7 +17,8 @@ from spinney.cluster.filters import (
 )
 from spinney.cluster.table import NodeTable
 
-_OF_THE_NODE: Final = "node.kubernetes.io/"
+OF_THE_NODE: Final = "node.kubernetes.io/"
+"""Taints that Kubernetes keeps for a node's own state: they go with the state."""
 _CONDITIONS: Final = {node_unschedulable.NAME: "{node} is cordoned", node_conditions.NAME: "{node} is not ready"}
 
 
@@ -42,7 +43,7 @@ def _toleration(pod: Pod, node: Node, *, mirrored: bool = True) -> str | None:
         taint
         for taint in node.spec.taints
         if not taint_toleration.tolerates(pod.spec.tolerations, (taint,))
-        and (mirrored or not taint.key.startswith(_OF_THE_NODE))
+        and (mirrored or not taint.key.startswith(OF_THE_NODE))
     ]
     names = [f"{taint.key}{'=' if taint.value else ''}{taint.value or ''}:{taint.effect}" for taint in missing]
     taints = f"the taint {names[0]}" if len(names) == 1 else f"the taints {', '.join(names)}"

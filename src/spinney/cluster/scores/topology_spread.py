@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from spinney.api.labels import HOSTNAME
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.topology_spread import SpreadRule, with_all_labels
 from spinney.cluster.filters.view import ClusterView
@@ -14,7 +15,6 @@ from spinney.cluster.scores.scoring import MAX_SCORE, ScoreRule, Scores
 from spinney.cluster.table import Mask
 
 NAME: Final = "PodTopologySpread"
-_HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 def score(view: ClusterView, pod: Candidate, mask: Mask) -> Scores | None:
@@ -33,7 +33,7 @@ def score(view: ClusterView, pod: Candidate, mask: Mask) -> Scores | None:
 def _crowding(view: ClusterView, pod: Candidate, rule: SpreadRule, labelled: Mask, scored: Mask) -> Scores:
     """Return the matching pods around each node, weighted by how many domains compete, ``[node]``."""
     counts = rule.counts(view, pod.namespace)
-    if rule.constraint.topology_key == _HOSTNAME:
+    if rule.constraint.topology_key == HOSTNAME:
         size, around = int(np.count_nonzero(scored)), counts
     else:
         domains = view.domains(rule.constraint.topology_key)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.core import NODE, POD
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
-from spinney.api.labels import SCALING_GROUP
+from spinney.api.labels import REPLICA_SET_HASH, SCALING_GROUP
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 
@@ -260,14 +260,12 @@ def _pod_of(snapshot: "ClusterSnapshot", word: str, name: str, namespace: str | 
 
 def _belongs(pod: "Pod", kind: str, name: str) -> bool:
     """Tell whether a workload controls a pod; a Deployment does so through the ReplicaSet that it names."""
-    from spinney.workloads.deployment import HASH  # noqa: PLC0415 - only where nothing else was found
-
     owner = pod.metadata.controller
     if owner is None or owner.kind == NODE.kind:
         return False
     if owner.name == name and kind in ("", owner.kind.lower()):
         return True
-    of_template = f"{name}-{pod.metadata.labels.get(HASH)}"
+    of_template = f"{name}-{pod.metadata.labels.get(REPLICA_SET_HASH)}"
     return kind in ("", "deployment") and owner.kind == "ReplicaSet" and owner.name == of_template
 
 

@@ -11,19 +11,18 @@ from spinney.api import affinity, core, kai, labels, resource_claims
 from spinney.api.meta import Metadata
 from spinney.api.struct import JSON, convert
 from spinney.cluster.classes import LEGACY_MIG_ANNOTATION
-from spinney.cluster.devices import GPU_COUNT_LABEL, GPU_MEMORY_LABEL, MIG_STRATEGY_LABEL
+from spinney.cluster.devices import GPU_COUNT_LABEL, GPU_MEMORY_LABEL, MIG_ENABLED_LABEL, MIG_STRATEGY_LABEL
 from spinney.cluster.pods import GPU_GROUP_LABEL
 from spinney.cluster.resources import CPU_NAME, GPU_NAME, MEMORY_NAME, MIG_PREFIX, PODS_NAME
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraintInfo
 from spinney.scheduler.fairshare import GPU, UNLIMITED, Amounts, QueueInfo, Weights
+from spinney.scheduler.plugins.taskorder import TASK_PRIORITY_LABEL
 from spinney.sim.cases import format as cases
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DEFAULT_NAMESPACE = "default"
 SCHEDULER_NAME = "kai-scheduler"
-TASK_PRIORITY_LABEL = "kai.scheduler/task-priority"
-MIG_ENABLED_LABEL = "node-role.kubernetes.io/mig-enabled"
 
 _PHASES = {"Running": "Running", "Releasing": "Running", "Succeeded": "Succeeded", "Failed": "Failed"}
 _ON_NODE = frozenset({"Running", "Releasing", "Bound", "Binding", "Failed", "Succeeded"})

@@ -12,7 +12,7 @@ from spinney.api.core import EVENT
 from spinney.api.events import Event
 from spinney.api.kai import TOPOLOGY
 from spinney.api.kai import Topology as KaiTopology
-from spinney.api.labels import GROUPED, POD_GANG_GATE
+from spinney.api.labels import GROUPED, HOSTNAME, POD_GANG_GATE
 from spinney.api.meta import Metadata
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.resource import Resource
@@ -252,7 +252,7 @@ def word_about(gang: PodGang) -> GangWord:
 def levels_of(topologies: Iterable[TopologyLevels], labels: Collection[str]) -> list[tuple[str, str]]:
     """Return name and label of each level that nodes have, narrow first, of the first topology they carry."""
     for topology in topologies:
-        keys = [level for level in topology.levels if level in labels and level != "kubernetes.io/hostname"]
+        keys = [level for level in topology.levels if level in labels and level != HOSTNAME]
         if keys:
             return [(key.rpartition("/")[2], key) for key in reversed(keys)]
     return []

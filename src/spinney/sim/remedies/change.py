@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
-from spinney.api.labels import GROUPED, PART_OF
+from spinney.api.labels import GROUPED, PART_OF, REPLICA_SET_HASH
 from spinney.api.labels import POD_GANG as GANG_OF_POD
 from spinney.api.merge_patch import merge_patch
 from spinney.api.podgang import POD_GANG, PodGang
@@ -115,9 +115,6 @@ def _patch(resource: Resource, name: tuple[str | None, str], **what: Any) -> Pat
     return Patch(api_version=resource.api_version, kind=resource.kind, namespace=namespace, name=own, **what)
 
 
-_TEMPLATE_HASH: Final = "pod-template-hash"
-
-
 T = TypeVar("T")
 Chosen = tuple[int, ...]
 """Which elements of a lever are taken, by position."""
@@ -213,7 +210,7 @@ def maker_of(pod: Pod) -> Maker | None:
         return None
     if owner.kind == POD_CLIQUE.kind and (name := metadata.labels.get(PART_OF)):
         return Maker(metadata.namespace, POD_CLIQUE_SET.api_version, POD_CLIQUE_SET.kind, name)
-    hashed = f"-{metadata.labels.get(_TEMPLATE_HASH, '')}"
+    hashed = f"-{metadata.labels.get(REPLICA_SET_HASH, '')}"
     if owner.kind == "ReplicaSet" and hashed != "-" and owner.name.endswith(hashed):
         return Maker(metadata.namespace, owner.api_version, "Deployment", owner.name.removesuffix(hashed))
     return Maker(metadata.namespace, owner.api_version, owner.kind, owner.name)

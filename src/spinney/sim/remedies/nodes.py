@@ -7,17 +7,18 @@ import msgspec
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
+from spinney.api.labels import HOSTNAME
 from spinney.api.pod_requests import Amounts, amounts_of
 from spinney.api.struct import changed
 from spinney.cluster.devices import gpus_on
+from spinney.cluster.filters.obstacles import OF_THE_NODE
 from spinney.cluster.requests import requested
 from spinney.explain.amounts import counted, first_few
 from spinney.sim.remedies.change import SHOWN, Lever, RemedyPrice
 from spinney.sim.remedies.node_groups import AddableNodes
-from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
+from spinney.sim.remedies.situation import Situation, is_ready, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
 _OF_MACHINES: Final = (
     *("kubernetes.io", "k8s.io"),
     *("nvidia.com", "amd.com", "intel.com"),
@@ -134,7 +135,7 @@ def _adding(
 
     Of a ``group`` there are no more than it has.
     """
-    labels = {key: text for key, text in like.metadata.labels.items() if key not in (_HOSTNAME, *situation.level_keys)}
+    labels = {key: text for key, text in like.metadata.labels.items() if key not in (HOSTNAME, *situation.level_keys)}
     domain = dict(near) if near is not None else dict.fromkeys(situation.level_keys, "new")
     gpus = gpus_on(like)
     where = ""
@@ -153,7 +154,7 @@ def _adding(
                 "name": name,
                 "uid": name,
                 "resource_version": None,  # what is created may have none
-                "labels": {**labels, **domain, _HOSTNAME: name},
+                "labels": {**labels, **domain, HOSTNAME: name},
             },
             spec={"unschedulable": False, "taints": taints},
         )
@@ -201,7 +202,7 @@ def _keeps_apart(pod: Pod) -> bool:
 
 def _node_kinds(situation: Situation) -> list[Node]:
     """Return a node of each kind that could hold some pod of the gang, those with fewest GPUs first."""
-    ignored = {_HOSTNAME, *situation.level_keys}
+    ignored = {HOSTNAME, *situation.level_keys}
     kinds: dict[Any, Node] = {}
     requests = [requested(pod) for pod in situation.kinds_of_pods]
     for node in situation.snapshot.nodes:

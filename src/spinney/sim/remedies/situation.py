@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any, Final
+from typing import Any
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
+from spinney.api.labels import HOSTNAME
 from spinney.api.podgang import POD_GANG, PodGang
+from spinney.cluster.filters.obstacles import OF_THE_NODE
 from spinney.cluster.filters.taint_toleration import tolerates
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import WAITING
@@ -20,9 +22,6 @@ from spinney.sim.remedies.change import Makers
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.simulation import Simulation
-
-OF_THE_NODE: Final = "node.kubernetes.io/"
-"""Taints that Kubernetes keeps for a node's own state: they go with the state."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +112,7 @@ class Situation:
     def level_keys(self) -> tuple[str, ...]:
         """Return the node labels of that topology, coarse to fine, less the one that names each host."""
         levels = self.topology.levels if self.topology is not None else ()
-        return tuple(key for key in levels if key != "kubernetes.io/hostname")
+        return tuple(key for key in levels if key != HOSTNAME)
 
     def level_name(self, key: str) -> str:
         """Return what people call the level of a node label."""
