@@ -165,8 +165,9 @@ class SchedulerBackend(ABC):
     async def sync_pod_gang(self, gang: PodGang) -> None:
         """Make the scheduler's own objects agree with the gang, owned by it.
 
-        Called when its spec changed and when Initialized or Scheduled flipped, and again after a restart: writing
-        what is already there must write nothing. Raising is retried with back-off and shown on the gang.
+        Called when its spec changed and when Initialized or Scheduled flipped, and again after a restart and with each
+        safety resync: writing what is already there must write nothing. Raising is retried with back-off and shown on
+        the gang.
         """
         return
 

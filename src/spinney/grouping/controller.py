@@ -19,6 +19,7 @@ from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.lending import lent
+from spinney.backends.told import ToldGangs
 from spinney.grouping import joining, podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
 from spinney.grouping.finished import FinishedPods, noting
@@ -60,7 +61,7 @@ class GroupingController:
     """By the scheduler name of pods."""
     events: EventRecorder
     _latest: Latest[PodGang] = field(default_factory=Latest)
-    _synced: dict[Key, PodGang] = field(default_factory=dict)
+    _told: ToldGangs[PodGang] = field(init=False)
     _complaints: dict[Key, str] = field(default_factory=dict)
     _empty_since: dict[Key, float] = field(default_factory=dict)
     _status_due: dict[Key, float] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class GroupingController:
 
     def __post_init__(self) -> None:
         self.client = self.client.trusting()
+        self._told = ToldGangs(self.client.runtime.clock)
 
     async def reconcile(self, key: Key) -> Requeue | None:
         """Bring one gang to where it should be."""
@@ -215,7 +217,7 @@ class GroupingController:
     async def _sync(self, key: Key, gang: PodGang, backend: SchedulerBackend) -> Requeue | None:
         """Tell the backend if there is something new for it."""
         structure = _structure(gang)
-        if self._synced.get(key) == structure:
+        if self._told.knows(key, structure):
             return None
         try:
             await backend.sync_pod_gang(lent(gang))
@@ -227,7 +229,7 @@ class GroupingController:
                 log.warning("backend sync failed", gang=str(key), backend=backend.name, error=text)
             return Requeue()
         self._complaints.pop(key, None)
-        self._synced[key] = structure
+        self._told.note(key, structure)
         return None
 
     async def _join(self, key: Key, gang: PodGang, pods: Sequence[Pod], backend: SchedulerBackend, kind: str) -> None:
@@ -318,7 +320,7 @@ class GroupingController:
 
     def _forget(self, key: Key) -> None:
         self._latest.forget(key)
-        self._synced.pop(key, None)
+        self._told.forget(key)
         self._complaints.pop(key, None)
         self._empty_since.pop(key, None)
         self._status_due.pop(key, None)

@@ -32,6 +32,7 @@ from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.lending import lent
+from spinney.backends.told import ToldGangs
 from spinney.kube.cache import Change
 from spinney.kube.controller import Controller, Requeue, to_label
 from spinney.kube.errors import NotFound
@@ -86,7 +87,7 @@ class PodGangController:
         self._growth, self._interlock = shared.growth, shared.interlock
         self._lost: dict[Key, frozenset[str]] = {}  # labels and annotations of sets that their gangs still carry
         self._latest: Latest[PodGang] = Latest()
-        self._synced: dict[Key, SyncToken] = {}
+        self._told: ToldGangs[SyncToken] = ToldGangs(self._clock)
         self._held_back = HeldBack(self._clock)
         self._calls = BackendCalls(wake=lambda key: None)
 
@@ -112,7 +113,7 @@ class PodGangController:
         if cached is None:
             self._latest.forget(key)
             self._lost.pop(key, None)
-            self._synced.pop(key, None)
+            self._told.forget(key)
             self._held_back.forget(key)
             self._interlock.backend_unready(key)
             self._calls.forget(key)
@@ -199,7 +200,7 @@ class PodGangController:
     async def _sync_backend(self, key: Key, gang: PodGang) -> BackendAnswer | None:
         """Tell the backend if there is something new for it; returns ``None`` while it has not answered."""
         token = (gang.metadata.uid, gangs.structure_hash(gang), gang.spec, *_flags(gang))
-        if self._synced.get(key) == token:
+        if self._told.knows(key, token):
             return BackendAnswer()
         backend = self._backend(gang)
         if backend is None:
@@ -211,11 +212,11 @@ class PodGangController:
         if outcome is None:
             return None
         if outcome.error is not None:
-            self._synced.pop(key, None)
+            self._told.forget(key)
             self._interlock.backend_unready(key)
             log.warning("backend sync failed", gang=str(key), backend=backend.name, error=outcome.error)
             return self._failed(gang, "SyncFailed", outcome.error)
-        self._synced[key] = token
+        self._told.note(key, token)
         self._interlock.backend_ready(key, gang)
         return BackendAnswer()
 
