@@ -260,6 +260,33 @@ async def test_an_error_that_is_not_a_status_still_says_something() -> None:
             await client.get(POD, "a", "x")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"404 page not found\n", id="custom"),
+        pytest.param(
+            {
+                "kind": "Status",
+                "code": 404,
+                "reason": "NotFound",
+                "message": "the server could not find the requested resource",
+            },
+            id="built in",
+        ),
+    ],
+)
+async def test_a_kind_that_is_not_served_is_told_from_an_object_that_is_not_there(body: object) -> None:
+    """A CRD that went, or lost a version: the message names the request, says what is missing, and what to do."""
+    async with connected() as (client, server):
+        server.answer = answering((404, body))
+        with pytest.raises(NotFound) as caught:
+            await client.get(POD, "a", "x")
+    assert str(caught.value) == (
+        "GET /api/v1/namespaces/x/pods/a: the API server does not serve this kind in this version; "
+        "install a CustomResourceDefinition that has it, or switch on its API if it is Kubernetes' own"
+    )
+
+
 async def test_to_be_sent_elsewhere_is_to_be_refused() -> None:
     """A gateway that wants a login has bound no pod and watched nothing."""
     async with connected() as (client, server):

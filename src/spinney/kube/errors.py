@@ -5,6 +5,7 @@ that no answer came. Both are :class:`KubeError`. HTTP-library exceptions never 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -178,6 +179,10 @@ _BY_REASON: Mapping[str, type[ApiError]] = {
     "Timeout": ServerTimeout,
 }
 
+_NO_SUCH_PATH: Final = b"404 page not found"
+_NO_SUCH_RESOURCE: Final = "the server could not find the requested resource"
+"""What an API server answers to any request for a kind that it does not serve, in its version or at all."""
+
 
 def error_from(status: Status) -> ApiError:
     """Return the error that a ``Status`` object describes."""
@@ -200,4 +205,9 @@ def error_from_response(code: int, body: bytes, headers: Mapping[str, str], *, r
     if not details.retry_after_seconds and after.isdecimal():
         details = msgspec.structs.replace(details, retry_after_seconds=float(after))
     message = status.message or f"{request} answered {code}"
+    if code == 404 and (body.strip() == _NO_SUCH_PATH or status.message == _NO_SUCH_RESOURCE):
+        message = (
+            f"{request}: the API server does not serve this kind in this version; "
+            "install a CustomResourceDefinition that has it, or switch on its API if it is Kubernetes' own"
+        )
     return error_from(Status(code=code, reason=status.reason, message=message, details=details))
