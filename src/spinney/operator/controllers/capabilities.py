@@ -1,10 +1,12 @@
 """What backends say of sets: whether their scheduler honours all that a set asks for.
 
-A backend is asked once for each generation of a set, and again later if it failed. It may take long, and the other sets
-must not wait for it: until it has answered, the set's condition says so.
+A backend is asked once for each generation of a set, and again later if it failed. One that rejects a set is asked
+again with the next safety resync: it may have gone by what is in the cluster, such as a queue that was not open yet. It
+may take long, and the other sets must not wait for it: until it has answered, the set's condition says so.
 """
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Final
 
 import structlog
@@ -14,10 +16,12 @@ from spinney.api.meta import Condition
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.lending import lent_set
+from spinney.backends.told import TOLD_SECONDS
 from spinney.backends.verdicts import verdict
 from spinney.kube.keys import Key
 from spinney.operator.controllers.backend_calls import BackendCalls
 from spinney.operator.status.podcliqueset import CAPABILITIES_MET, capability_condition
+from spinney.runtime import Clock
 
 log = structlog.get_logger()
 
@@ -30,9 +34,10 @@ Generation = tuple[str | None, int | None]
 class SetCapabilities:
     """The answers of backends. Mutable; ``wake`` asks for another look at a set whose answer is there."""
 
-    def __init__(self, wake: Callable[[Key], None]) -> None:
+    def __init__(self, wake: Callable[[Key], None], clock: Clock) -> None:
         self._calls = BackendCalls(wake)
-        self._answers: dict[Key, tuple[Generation, list[Degradation] | str]] = {}
+        self._answers: dict[Key, tuple[Generation, list[Degradation] | str, float]] = {}  # and until when it counts
+        self._clock = clock
 
     async def run(self) -> None:
         """Wait until cancelled, then end the calls under way."""
@@ -49,10 +54,12 @@ class SetCapabilities:
         """Return what the backend says of this generation of a set, and the scheduler of its gangs."""
         generation = (pcs.metadata.uid, pcs.metadata.generation)
         known = self._answers.get(key)
-        if known is None or known[0] != generation:
+        if known is None or known[0] != generation or self._clock.monotonic() >= known[2]:
 
             async def ask() -> None:
-                self._answers[key] = generation, await _answer(backend, pcs)
+                answer = await _answer(backend, pcs)
+                lasts = TOLD_SECONDS if isinstance(answer, str) else inf
+                self._answers[key] = generation, answer, self._clock.monotonic() + lasts
 
             outcome = await self._calls.outcome(key, generation, backend.name, ask)
             if outcome is None:

@@ -114,7 +114,7 @@ class PodCliqueSetController:
         self._latest: Latest[PodCliqueSet] = Latest()
         self._synced: dict[Key, object] = {}
         self._touched: dict[Key, int] = {}
-        self._capabilities = SetCapabilities(wake=lambda key: None)
+        self._capabilities = SetCapabilities(lambda key: None, self._clock)
         self._kept: dict[Key, list[str]] = {}
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -127,7 +127,7 @@ class PodCliqueSetController:
         controller.watch(self._caches.sets, unless=lambda change: self._is_own_status(change) or only_tells(change))
         self._caches.sets.subscribe(self._note_kept_replicas)
         controller.watch(self._caches.bindings, self._sets_of_topology)
-        self._capabilities = SetCapabilities(wake=controller.enqueue)
+        self._capabilities = SetCapabilities(controller.enqueue, self._clock)
         manager.add_runnable("questions to backends about sets", self._capabilities.run)
         gather = gathering(controller, to_label(marks.PART_OF), self._patience)
         self._caches.cliques.subscribe(gather)
