@@ -16,13 +16,13 @@ from spinney.api.resource import Resource
 from spinney.binding.moving import GangMover
 from spinney.kube.cache import Change, WatchCache, kept_up
 from spinney.kube.discovery import served
-from spinney.kube.errors import Forbidden
+from spinney.kube.errors import Forbidden, InternalError
 from spinney.runtime.tasks import together
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.overview.gang_table import GangLine, GangTable
 from spinney.sim.overview.history import UNGROUPED
-from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen
+from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen, failed
 from spinney.sim.whatif.loading import take_in
 
 if TYPE_CHECKING:
@@ -143,6 +143,10 @@ async def _reach(connection: "Connection", kind: Resource, namespace: str | None
     """Return how far a kind can be followed: a cache would go on trying."""
     try:
         await _look(connection, kind, None)
+    except InternalError as failure:
+        if kind in _NEEDED:
+            raise
+        return _Reach(listed=False, unseen=failed(kind, failure))
     except Forbidden as refusal:
         if namespace is None or not kind.namespaced:
             return _refused(kind, refusal)

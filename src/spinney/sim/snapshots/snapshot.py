@@ -21,7 +21,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, changed, convert, to_json, without_nulls
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
-from spinney.kube.errors import Expired, Forbidden, NotFound
+from spinney.kube.errors import Expired, Forbidden, InternalError, NotFound
 from spinney.kube.pages import Page
 from spinney.runtime.tasks import together
 from spinney.scheduler.config import SchedulerConfig
@@ -55,6 +55,7 @@ BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {
 
 
 FORBIDDEN: Final = "may not be listed"
+FAILED: Final = "cannot be listed"
 _AT_ONCE: Final = 12
 """Kinds that are listed at the same time: a busy cluster, or one far away, answers thirty questions in the time of
 three."""
@@ -111,8 +112,11 @@ class ClusterSnapshot:
         return resource in self.objects
 
     def refused(self, resource: Resource) -> bool:
-        """Tell whether the kind is there, but the user who took the snapshot was not allowed to list it."""
-        return any(each.what == str(resource) and each.reason == FORBIDDEN for each in self.unseen)
+        """Tell whether the kind is there, but the API server would not list it for the user who took the snapshot."""
+        return any(
+            each.what == str(resource) and (each.reason == FORBIDDEN or each.reason.startswith(FAILED))
+            for each in self.unseen
+        )
 
     def with_objects(self, more: Iterable[Any]) -> "ClusterSnapshot":
         """Return a snapshot that also has ``more``; one of the same kind, namespace and name is replaced."""
@@ -232,6 +236,10 @@ async def _seen(client: Client, resource: Resource, kind: type[Any], namespace: 
         return await _listed(client, resource, kind, None)
     except NotFound:
         return _Seen(None)  # its CRD went while we looked
+    except InternalError as failure:
+        if resource in (NODE, POD):  # there is nothing to say without them
+            raise
+        return _Seen(None, (failed(resource, failure),))
     except Forbidden as refusal:
         if namespace is None or not resource.namespaced:
             return _Seen(None, (forbidden(resource, refusal),))
@@ -246,6 +254,11 @@ async def _seen(client: Client, resource: Resource, kind: type[Any], namespace: 
 def forbidden(resource: Resource, refusal: Forbidden) -> Unseen:
     """Return that a kind may not be listed."""
     return Unseen(what=str(resource), reason=FORBIDDEN, detail=" ".join(str(refusal).split()))
+
+
+def failed(resource: Resource, failure: InternalError) -> Unseen:
+    """Return that an API server cannot list a kind, such as one whose conversion webhook is away."""
+    return Unseen(what=str(resource), reason=f"{FAILED}: {' '.join(str(failure).split())}")
 
 
 async def _listed(client: Client, resource: Resource, kind: type[Any], namespace: str | None) -> _Seen:
