@@ -1,6 +1,7 @@
 """``spinney why`` says why something waits, on a running cluster or a file, and answers mistakes in one sentence."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from spinney.api.core import EVENT, POD
 from spinney.api.labels import ADMISSION, KUEUE_QUEUE, QUEUED
 from spinney.api.struct import JSON
+from spinney.api.time import timestamp
 from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.sim import Cluster
@@ -39,7 +41,7 @@ def test_a_gang_that_fits_nowhere_is_explained(busy: ServedCluster) -> None:
 
 
 def test_events_tell_of_evictions(busy: ServedCluster) -> None:
-    """An eviction that only an event remembers stands in the history, with who did it and for whom."""
+    """An eviction that only an event remembers stands in the history; one of a set of that name before it does not."""
     pod = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "waits-0-worker-gone"}
     event: JSON = {
         "metadata": {"name": "waits-0-worker-gone.1", "namespace": "default"},
@@ -48,10 +50,14 @@ def test_events_tell_of_evictions(busy: ServedCluster) -> None:
         "message": "preempted for default/urgent",
         "type": "Normal",
         "source": {"component": "spinney-coscheduler"},
-        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": timestamp(datetime.now(UTC) + timedelta(seconds=1)),
     }
+    former = {**event, "metadata": {"name": "waits-0-worker-old.1", "namespace": "default"}}
+    former |= {"message": "reclaimed for default/big", "lastTimestamp": "2026-01-01T00:00:00Z"}
     busy.call(lambda client: client.create(EVENT, event))
+    busy.call(lambda client: client.create(EVENT, former))
 
+    assert "earlier eviction" not in busy.spinney("why", "podgang/waits-0").output
     assert "Pod waits-0-worker-gone was evicted" in busy.spinney("why", "podgang/waits-0").output
     assert "by spinney-coscheduler: preempted for default/urgent" in busy.spinney("why", "podgang/waits-0").output
 

@@ -7,7 +7,7 @@ another scheduler than ours, and the snapshot says what could not be seen.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
@@ -56,6 +56,7 @@ _BAD_NEWS: Final = {"SchedulerCapabilitiesMet": "False", "TopologyLevelsUnavaila
 """The status in which a condition of a PodCliqueSet has something to say about waiting."""
 _NOT_REFUSED: Final = frozenset({WAITING, ENDED, MINIMUM_NOT_PLACED})
 """Reasons of a PodGang that is not scheduled, and that no scheduler has refused."""
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 _SHOWN: Final = 8
 
 
@@ -382,11 +383,25 @@ class Advisor:
         return lost_nodes([each.node for each in placed], {each.metadata.name for each in self.snapshot.nodes})
 
     def _past_evictions(self, subject: str, namespace: str, records: Sequence[PodRecord]) -> list[str]:
-        """Return what events tell of evictions of the subject and of pods that its own have taken the place of."""
+        """Return what events tell of evictions of the subject and of pods that its own have taken the place of.
+
+        Those of a set that had the same name before are of no concern.
+        """
         names = {subject.partition("/")[2], *(self._gang_of[each.key].name for each in records)}
         names |= {clique for each in records if (clique := each.labels.get(POD_CLIQUE))}
         names |= {owner.name for each in records if (owner := each.pod.metadata.controller)}
-        events = [each for each in self._events if each.metadata.namespace == namespace]
+        sets = {(namespace, each.labels.get(PART_OF)) for each in records}
+        made = [
+            each.metadata.creation_timestamp or _BEGINNING
+            for each in self.snapshot.of(grove.POD_CLIQUE_SET, grove.PodCliqueSet)
+            if (each.metadata.namespace, each.metadata.name) in sets
+        ]
+        since = min(made, default=_BEGINNING)
+        events = [
+            each
+            for each in self._events
+            if each.metadata.namespace == namespace and (history_of.moment_of(each) or since) >= since
+        ]
         return history_of.past_evictions(events, names, self._now)
 
     def _disagreements(self, pending: Sequence[PodRecord]) -> list[str]:
