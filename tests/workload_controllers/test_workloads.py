@@ -116,6 +116,27 @@ async def test_a_paused_deployment_is_scaled_and_keeps_its_template(client: Clie
 
 
 @given_a_cluster
+async def test_a_deployment_paused_within_a_rollout_is_scaled_in_proportion(client: Client) -> None:
+    """The example of Kubernetes' documentation: of ten pods and three beyond eight are old; then fifteen are wanted."""
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
+    web = a_workload("Deployment", "web", replicas=10, strategy=rolling)
+    await client.apply(DEPLOYMENT, web, "default")
+    await until(client, POD, lambda pods: len(running(pods)) == 10)
+    stuck = a_workload("Deployment", "web", replicas=10, strategy=rolling, image="two")
+    stuck["spec"]["template"]["metadata"]["annotations"] = {"spinney.dev/never-ready": "true"}
+    await client.apply(DEPLOYMENT, stuck, "default")
+
+    def sized(*sizes: int) -> Callable[[Objects], bool]:
+        return lambda found: sorted(each["spec"]["replicas"] for each in found) == list(sizes)
+
+    await until(client, REPLICA_SET, sized(5, 8))
+    for wanted, expected in ((15, [7, 11]), (15, [7, 11]), (5, [3, 5]), (0, [0, 0])):
+        scaled = {"spec": {"replicas": wanted, "paused": True}}
+        await client.patch(DEPLOYMENT, "web", scaled, "default")
+        await until(client, REPLICA_SET, sized(*expected))
+
+
+@given_a_cluster
 async def test_a_stateful_set_comes_up_in_order_and_is_replaced_from_the_end(client: Client) -> None:
     """Pods have their numbers, each is made when those before it are ready, and the highest is replaced first."""
     set_ = a_workload("StatefulSet", "db", replicas=3, serviceName="db")

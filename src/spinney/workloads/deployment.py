@@ -1,5 +1,6 @@
 """Deployment: a ReplicaSet for each template it has had, and the way from one to the next."""
 
+import math
 from dataclasses import dataclass
 
 from spinney.api.labels import REPLICA_SET_HASH
@@ -21,6 +22,10 @@ from spinney.workloads.objects import (
 from spinney.workloads.upkeep import Upkeep
 
 _HISTORY = 10
+_DESIRED = "deployment.kubernetes.io/desired-replicas"
+"""On a ReplicaSet with pods: how many its Deployment wanted when it was given its size."""
+_MOST = "deployment.kubernetes.io/max-replicas"
+"""The same with those that a rollout may have beyond that."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,10 @@ class Deployments:
         others = [each for each in owned if each is not newest]
         for each, replicas in wanted(found, newest, others).items():
             chosen = next(one for one in owned if one.metadata.name == each)
-            if chosen.replicas != replicas:
-                patch = {"metadata": {"uid": chosen.metadata.uid}, "spec": {"replicas": replicas}}
+            marks = _marks(found) if replicas else {}
+            if chosen.replicas != replicas or marks.items() - chosen.metadata.annotations.items():
+                metadata = {"uid": chosen.metadata.uid, "annotations": marks}
+                patch = {"metadata": metadata, "spec": {"replicas": replicas}}
                 await self.upkeep.client.patch(REPLICA_SET, each, patch, found.metadata.namespace, type=Unread)
         await self._forget(found, others)
         await self.upkeep.report(found, _status(found, newest, owned, self.upkeep.now()))
@@ -86,14 +93,14 @@ def wanted(found: WorkloadObject, newest: WorkloadObject | None, others: list[Wo
     """Return the next number of replicas of each ReplicaSet that may change, by name."""
     desired = found.replicas
     if newest is None or found.spec.get("paused"):
-        return _while_paused(desired, newest, others)
+        return _while_paused(found, newest, others)
     strategy = found.spec.get("strategy") or {}
     if strategy.get("type") == "Recreate":
         left = any(each.replicas or each.status.get("replicas") for each in others)
         down = {each.metadata.name: 0 for each in others}
         return down | {newest.metadata.name: newest.replicas if left else desired}
     rolling = strategy.get("rollingUpdate") or {}
-    surge = resolved(rolling.get("maxSurge"), desired, up=True)
+    surge = _surge(found)
     unavailable = resolved(rolling.get("maxUnavailable"), desired, up=False)
     if not surge and not unavailable:
         unavailable = 1
@@ -109,15 +116,50 @@ def wanted(found: WorkloadObject, newest: WorkloadObject | None, others: list[Wo
     return result
 
 
-def _while_paused(desired: int, newest: WorkloadObject | None, others: list[WorkloadObject]) -> dict[str, int]:
+def _while_paused(found: WorkloadObject, newest: WorkloadObject | None, others: list[WorkloadObject]) -> dict[str, int]:
     """Return what a paused Deployment is scaled to: the ReplicaSet that has pods, or the last that had.
 
-    In the middle of a rollout, where several have pods, all stay as they are.
+    In the middle of a rollout, where several have pods, each gets its part of what is added or taken away.
     """
     by_age = sorted(others, key=lambda each: str(each.metadata.creation_timestamp), reverse=True)
     known = [*([newest] if newest is not None else ()), *by_age]
     active = [each for each in known if each.replicas] or known[:1]
-    return {active[0].metadata.name: desired} if len(active) == 1 else {}
+    if len(active) == 1:
+        return {active[0].metadata.name: found.replicas}
+    sized_for = {each.metadata.annotations.get(_DESIRED) for each in active} - {None}
+    return _in_proportion(found, active) if sized_for - {str(found.replicas)} else {}
+
+
+def _in_proportion(found: WorkloadObject, active: list[WorkloadObject]) -> dict[str, int]:
+    """Return the sizes of ReplicaSets of a Deployment that was scaled, by name; the largest takes what is left over.
+
+    ``active`` are the newest first.
+    """
+    most = found.replicas + _surge(found) if found.replicas else 0
+    change = most - sum(each.replicas for each in active)
+    by_size = sorted(active if change > 0 else active[::-1], key=lambda each: each.replicas, reverse=True)
+    sizes, left = {}, change
+    for each in by_size:
+        former = int(each.metadata.annotations.get(_MOST, 0)) or int(found.status.get("replicas", 0)) or most
+        part = math.floor(each.replicas * most / former + 0.5) - each.replicas
+        part = min(max(part, 0), left) if change > 0 else max(min(part, 0), left)
+        sizes[each.metadata.name] = each.replicas + part
+        left -= part
+    largest = by_size[0].metadata.name
+    return {**sizes, largest: max(sizes[largest] + left, 0)}
+
+
+def _surge(found: WorkloadObject) -> int:
+    """Return how many pods a rollout may have beyond those that are wanted."""
+    strategy = found.spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate":
+        return 0
+    return resolved((strategy.get("rollingUpdate") or {}).get("maxSurge"), found.replicas, up=True)
+
+
+def _marks(found: WorkloadObject) -> dict[str, str]:
+    """Return what a ReplicaSet is told of the size of its Deployment."""
+    return {_DESIRED: str(found.replicas), _MOST: str(found.replicas + _surge(found))}
 
 
 def _ready(found: WorkloadObject) -> int:
