@@ -122,6 +122,7 @@ VALUES: dict[str, JSON] = {
         "config": {"scheduler": {"profiles": [{"name": "kai-scheduler", "default": True}]}},
     },
     "coscheduler alone": {"operator": {"enabled": False}, "coscheduler": {"enabled": True}},
+    "grouper alone": {"operator": {"enabled": False}, "grouper": {"enabled": True}},
 }
 
 

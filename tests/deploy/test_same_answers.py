@@ -171,7 +171,7 @@ REFUSED: Final[dict[str, JSON]] = {
         "replicaCount": 3,
         "config": {"leaderElection": {"enabled": False}},
     },
-    "operator.enabled and coscheduler.enabled": {"operator": {"enabled": False}},
+    "operator.enabled, coscheduler.enabled and grouper.enabled": {"operator": {"enabled": False}},
     "dashboard.enabled needs dashboard.certificate.secretName": {"dashboard": {"enabled": True}},
     "metrics.serviceMonitor.enabled needs metrics.service.enabled: true": {
         "metrics": {"serviceMonitor": {"enabled": True}, "service": {"enabled": False}}

@@ -3,8 +3,8 @@
 {{- if and (.Values.operator.enabled) (gt (int .Values.replicaCount) 1) (not (dig "leaderElection" "enabled" false .Values.config)) -}}
 {{- fail (printf "replicaCount %v needs config.leaderElection.enabled: true; without it every replica would act" (int .Values.replicaCount)) -}}
 {{- end -}}
-{{- if not (or (.Values.operator.enabled) (.Values.coscheduler.enabled)) -}}
-{{- fail (printf "operator.enabled and coscheduler.enabled are both false: nothing would be installed; set one of them (to spinney manifests add --coscheduler)") -}}
+{{- if not (or (.Values.operator.enabled) (.Values.coscheduler.enabled) (.Values.grouper.enabled)) -}}
+{{- fail (printf "operator.enabled, coscheduler.enabled and grouper.enabled are all false: nothing would be installed; set one of them (to spinney manifests add --coscheduler or --grouper)") -}}
 {{- end -}}
 {{- if and (.Values.dashboard.enabled) (not (.Values.dashboard.certificate.secretName)) (not (.Values.dashboard.behindProxy)) -}}
 {{- fail (printf "dashboard.enabled needs dashboard.certificate.secretName (a Secret with tls.crt and tls.key), or dashboard.behindProxy: true") -}}

@@ -125,7 +125,7 @@ def manifests() -> None:
     disruption budgets: what the Helm chart installs with the same values. The operator makes its own webhook
     certificate and registers its webhooks. With --no-operator --coscheduler there is only the coscheduler, for pods
     that name a PodGroup themselves. With --grouper the kinds of its enabled rules may be read, and the session
-    scheduler waits for it.
+    scheduler waits for it; with --no-operator there is only the grouper, for a scheduler that is installed elsewhere.
     """
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from spinney.cli.installing.computed import DEPLOYS_OPERATOR, ELECTS, NAMESPACE, configured
+from spinney.cli.installing.computed import DEPLOYS_GROUPER, DEPLOYS_OPERATOR, ELECTS, NAMESPACE, configured
 from spinney.cli.installing.description import ChartSetting, Computed, Condition, Text, Value, either, every, no, text
 
 
@@ -44,10 +44,10 @@ REFUSALS: Final = (
         ),
     ),
     InstallationRefusal(
-        no(either(DEPLOYS_OPERATOR, Value("coscheduler.enabled"))),
+        no(either(DEPLOYS_OPERATOR, Value("coscheduler.enabled"), DEPLOYS_GROUPER)),
         text(
-            "operator.enabled and coscheduler.enabled are both false: nothing would be installed; "
-            "set one of them (to spinney manifests add --coscheduler)"
+            "operator.enabled, coscheduler.enabled and grouper.enabled are all false: nothing would be installed; "
+            "set one of them (to spinney manifests add --coscheduler or --grouper)"
         ),
     ),
     InstallationRefusal(
