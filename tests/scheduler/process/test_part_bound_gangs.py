@@ -1,5 +1,7 @@
 """No gang is left part-bound: it is completed first, or released in bounded time."""
 
+import pytest
+
 from spinney.api.core import EVENT, NODE, POD
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.kube.errors import ConnectionFailed
@@ -10,7 +12,8 @@ from tests.scheduler.process.world import NS, Fault, World, given_a_world, statu
 def refusing_to_bind(*pods: str, code: int = 403) -> Fault:
     """Return a fault that refuses the binds of some pods."""
     paths = {f"/api/v1/namespaces/{NS}/pods/{pod}/binding" for pod in pods}
-    return lambda method, path: status(code, "Forbidden") if path in paths else None
+    reason = {403: "Forbidden", 404: "NotFound", 409: "Conflict"}[code]
+    return lambda method, path: status(code, reason) if path in paths else None
 
 
 @given_a_world
@@ -75,6 +78,22 @@ async def test_a_gang_that_cannot_be_completed_is_released(world: World) -> None
         await world.settle(5)
         reasons = [event["reason"] for event in (await world.client.list(EVENT, NS)).items]
         assert reasons.count("GangReleased") == 3
+
+
+@pytest.mark.parametrize("code", [403, 404, 409])
+@given_a_world
+async def test_a_bind_that_is_refused_again_and_again_is_tried_ever_more_rarely(world: World, code: int) -> None:
+    """Also one that says the pod is another by now: while the watch lags, that is all there is to go by."""
+    await world.add_node("n1")
+    world.transport.fault = refusing_to_bind("p", code=code)
+    async with world.scheduler():
+        await world.add_pod("p")
+        await world.settle(60)
+        tried = [path for _, path in world.transport.writes if path.endswith("/binding")]
+        assert 2 <= len(tried) <= 10
+        world.transport.fault = lambda method, path: None
+        await world.settle(60)
+        assert await world.places() == {"p": "n1"}
 
 
 @given_a_world

@@ -249,10 +249,10 @@ class ClusterEffects:
         pods = [failure.placement.pod for failure in failed]
         for pod in pods:
             self._refusals[pod] = self._refusals.get(pod, 0) + 1
-        if all(isinstance(failure.error, NotFound | Conflict) for failure in failed):
+        times = max(self._refusals[pod] for pod in pods)
+        if times == 1 and all(isinstance(failure.error, NotFound | Conflict) for failure in failed):
             delay = 0.0  # not these pods any more, so there is nothing to hold room for
         else:
-            times = max(self._refusals[pod] for pod in pods)
             delay = exponential(times - 1, first=_FIRST_HOLD, longest=_LONGEST_HOLD)
         asyncio.get_running_loop().call_later(delay, self._give_back, gang, binds)
 
