@@ -87,6 +87,22 @@ def test_a_file_that_is_something_else(command: str, text: str) -> None:
     assert "given" in said or "kubeconfig" in said
 
 
+@pytest.mark.parametrize("named", ["--kubeconfig", "--context", "KUBECONFIG", ""])
+def test_in_a_pod_the_cluster_that_is_named_is_meant(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process in a pod asks the cluster that it runs in, unless it is told of another by option or environment."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    Path(".kube").mkdir()
+    cluster = {"name": "far", "cluster": {"server": "http://127.0.0.1:1"}}
+    written = {"clusters": [cluster], "contexts": [{"name": "far", "context": {"cluster": "far"}}]}
+    Path(".kube/config").write_text(yaml.safe_dump({**written, "current-context": "far"}))
+    options = {"--kubeconfig": [named, ".kube/config"], "--context": [named, "far"]}.get(named, [])
+    if named == "KUBECONFIG":
+        monkeypatch.setenv(named, str(Path(".kube/config").absolute()))
+    said = sentence(spinney("get", "gangs", *options))
+    assert ("http://127.0.0.1:1" in said) is bool(named)
+    assert ("is the service account token mounted?" in said) is not bool(named)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_that_is_not_there(command: str) -> None:
     """A file that does not exist is named."""

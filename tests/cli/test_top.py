@@ -12,8 +12,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 from click.testing import CliRunner
 
+from spinney.api.affinity import Taint
+from spinney.api.core import NodeSpec
 from spinney.cli import main
 from spinney.cli.bodies.top import Memberships
 from spinney.cli.pictures.picture import summary
@@ -175,7 +178,8 @@ def test_rows_are_searched_sorted_and_opened() -> None:
     assert [row.key for row in listing(searched, content).rows] == ["podgang/default/runs"]
     opened = after(searched, ["enter"], content)
     assert opened is not None
-    assert "2 of 2 pods ready" in text(opened, content) or "at least 2 together" in text(opened, content)
+    assert "podgang default/runs: running, 2 of 2 pods ready, at least 2 together" in text(opened, content)
+    assert "queue team, scheduler spinney-scheduler, 16 of 16 GPUs" in text(opened, content)
     assert "default/runs-" in text(replace(opened, search=""), content)
     sorted_by_name = after(ScreenView(), ["s"], content)
     assert sorted_by_name is not None
@@ -183,14 +187,33 @@ def test_rows_are_searched_sorted_and_opened() -> None:
     assert after(ScreenView(), "q", content) is None
 
 
-def test_a_node_has_a_page() -> None:
-    """The page of a node lists its pods with the gangs they are in."""
+def test_only_the_page_of_a_gang_that_waits_says_what_would_help() -> None:
+    """It says what it waits for, and how to ask; a gang that runs has no reason to."""
     content = a_busy_cluster()
-    used = next(node.name for node in content.nodes if node.used)
-    opened = ScreenView(page="nodes", opened=used)
+    waits = text(ScreenView(page="gangs", opened="podgang/default/waits-00"), content)
+    assert "waits for: spinney-scheduler has said nothing about it yet" in waits
+    assert "'spinney why waits-00 -n default' says what would help" in waits
+    runs = text(ScreenView(page="gangs", opened="podgang/default/runs"), content)
+    assert "waits for:" not in runs
+    assert "spinney why" not in runs
+    assert "podgang/default/gone is gone" in text(ScreenView(page="gangs", opened="podgang/default/gone"), content)
 
-    assert "8 of 8 GPUs in use" in text(opened, content)
-    assert "default/runs" in text(opened, content)
+
+def test_a_node_has_a_page() -> None:
+    """The page of a node lists its pods with the gangs they are in, and says where it is and what keeps pods off it."""
+    content = a_busy_cluster()
+    last = content.snapshot.nodes[-1]
+    closed = msgspec.structs.replace(last, spec=NodeSpec(taints=(Taint(key="repair", effect="NoSchedule"),)))
+    snapshot = content.snapshot.without_objects([last]).with_objects([closed])
+    content = Content(snapshot, content.gangs, inventory_of(snapshot))
+    used, idle = text(ScreenView(page="nodes", opened="gpu-000"), content), ScreenView(page="nodes", opened="gpu-003")
+
+    assert "node gpu-000: ready, 8 of 8 GPUs in use, 1 pod\n" in used
+    assert "taints: none; block block-0, rack rack-0" in used
+    assert "default/runs" in used
+    assert "taints: repair:NoSchedule" in text(idle, content)
+    assert "default/runs" not in text(idle, content)
+    assert "gone is gone" in text(ScreenView(page="nodes", opened="gone"), content)
 
 
 def test_keys_are_told_apart() -> None:

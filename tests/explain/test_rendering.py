@@ -107,6 +107,7 @@ def test_text_tells_everything() -> None:
             needed=8,
             pods=(a_report(("Insufficient cpu", 5)),),
             domains=(RACK,),
+            domain_count=7,
             victims=(
                 VictimReport(
                     action="preempt",
@@ -124,6 +125,7 @@ def test_text_tells_everything() -> None:
         "    F0: 5 Insufficient cpu, 5 may fit once pods are evicted",
         "  domains (all pods in one rack):",
         "    2 of 8 pods fit in rack r3; it lacks 6 GPUs on 3 nodes",
+        "    6 others held no more",
         "  preempt: 4 pods might have been evicted from its queue, but",
         "    would break the budget of web (2 attempts)",
     ]

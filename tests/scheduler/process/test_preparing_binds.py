@@ -146,6 +146,8 @@ async def test_a_pod_is_bound_once_its_volume_was_made_on_its_node(cluster: Clus
             return await node_of(cluster, "p") == node
 
         await eventually(cluster, is_bound)
+        said = {event["reason"] for event in (await cluster.client.list(EVENT, cluster.namespace)).items}
+        assert "FailedBinding" not in said, "the bind goes on when its claim is bound, not when it has waited too long"
 
 
 async def test_a_volume_that_exists_is_given_to_the_claim(cluster: Cluster) -> None:

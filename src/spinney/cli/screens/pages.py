@@ -9,6 +9,7 @@ from spinney.cli.screens.content import Content, PodLine
 from spinney.cli.screens.view import HELP, PAGES, ScreenView
 from spinney.cli.terminal.output import COLOURS, shortened
 from spinney.cli.terminal.printable import printable
+from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.sim.overview.gang_table import GangLine
 
@@ -158,7 +159,7 @@ def _node_page(view: ScreenView, content: Content) -> ScreenTable:
         if key.startswith("topology.kubernetes.io/")
     )
     about = [
-        f"node {node.name}: {node.state}, {node.used} of {node.gpus} GPUs in use, {node.pods} pods",
+        f"node {node.name}: {node.state}, {node.used} of {node.gpus} GPUs in use, {counted(node.pods, 'pod')}",
         f"taints: {taints}" + (f"; {places}" if places else ""),
     ]
     return _pods(content.on_node(node.name), about, gang=True)
