@@ -1,7 +1,8 @@
 """The condition by which Kubernetes' own PodGroups and scheduler-plugins' say that they are scheduled, or why not.
 
 Groups whose pods ask for another scheduler are left to that one. Of Kubernetes' own groups the condition stays True
-once it is, for there it is history, not health, as kube-scheduler keeps it; of scheduler-plugins' it follows what is.
+once it is, for there it is history, not health, as kube-scheduler keeps it; of scheduler-plugins' it follows what is,
+and what the group asks for.
 """
 
 from collections.abc import Collection, Mapping
@@ -81,18 +82,35 @@ class ScheduledCondition(StatusKind[Any]):
         """Return the condition, for the version at hand."""
         said, kind = standing.said, self._kind
         was = find_condition(found.status.conditions, kind.condition)
-        if said is None or said.reason == WAITING or not is_served(standing.members, self._names):
+        if said is None or not is_served(standing.members, self._names):
+            return None
+        if said.reason == WAITING and not self._outdated(found, was):
             return None
         status: ConditionStatus = "True" if said.scheduled else "False"
         settled = kind.native and is_true(found.status.conditions, kind.condition)
         if settled or (was is not None and (was.status, was.message) == (status, said.message)):
             return None
-        condition = Condition(type=kind.condition, status=status, reason=said.reason, message=said.message)
+        condition = Condition(
+            type=kind.condition,
+            status=status,
+            reason=said.reason,
+            message=said.message,
+            observed_generation=None if kind.native else found.metadata.generation,
+        )
         conditions = set_condition(found.status.conditions, condition, runtime.clock.now())
         return {
             "metadata": {"resourceVersion": found.metadata.resource_version},
             "status": {"conditions": [to_json(each) for each in conditions]},
         }
+
+    def _outdated(self, found: Any, was: Condition | None) -> bool:
+        """Tell whether a group that was scheduled was changed since: it may need more pods than it did then.
+
+        One that merely has fewer pods has ended, or is about to be refused.
+        """
+        if self._kind.native or was is None or was.status != "True" or was.observed_generation is None:
+            return False
+        return bool(was.observed_generation < (found.metadata.generation or 0))
 
     def event_with(self, found: Any, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell that a group is scheduled, or why not."""

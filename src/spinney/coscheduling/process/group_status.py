@@ -30,7 +30,7 @@ from spinney.kube.manager import Manager
 from spinney.reporting.controller import AnyStatusController, ObjectEvent, StatusController, StatusKind
 from spinney.reporting.pod_groups import GROUP_KINDS, ScheduledCondition
 from spinney.reporting.pods import POD_SCHEDULED, UNSCHEDULABLE
-from spinney.reporting.verdicts import GangStanding, GangVerdict
+from spinney.reporting.verdicts import WAITING, GangStanding, GangVerdict
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import together
 
@@ -166,7 +166,7 @@ class GroupConditions:
             self._events.event(reference(coscheduling.POD_GROUP, found), "Normal", reason, message)
 
     def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> GangStanding:
-        """Tell whether a group is scheduled, and what to say of it; nothing while there is nothing to say."""
+        """Tell whether a group is scheduled, and what to say of it."""
         group = self._served(gang)
         if group is None:
             return GangStanding(None)
@@ -174,7 +174,8 @@ class GroupConditions:
             message = f"{group.minimum} pods, as many as must run together, have their nodes"
             return GangStanding(GangVerdict(scheduled=True, reason=SCHEDULED, message=message))
         if not group.refusal:
-            return GangStanding(None)
+            message = f"{_placed(group, having_nodes)} pods have their nodes, and {group.minimum} must run together"
+            return GangStanding(GangVerdict(scheduled=False, reason=WAITING, message=message))
         return GangStanding(GangVerdict(scheduled=False, reason=UNSCHEDULABLE, message=group.refusal))
 
     def parts(self, gang: GangKey) -> list[str]:
@@ -219,5 +220,8 @@ class GroupConditions:
 
 
 def _is_scheduled(group: Group, having_nodes: frozenset[PodStatus]) -> bool:
-    placed = sum(record.status in having_nodes for record in group.members)
-    return group.satisfied and placed >= group.minimum and not group.waiting
+    return group.satisfied and _placed(group, having_nodes) >= group.minimum and not group.waiting
+
+
+def _placed(group: Group, having_nodes: frozenset[PodStatus]) -> int:
+    return sum(record.status in having_nodes for record in group.members)
