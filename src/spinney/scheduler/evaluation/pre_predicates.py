@@ -27,7 +27,7 @@ PRE_PREDICATE: Final = "pre_predicate"
 class _Asked(NamedTuple):
     hook: Hook[PrePredicateFn]
     ask: Callable[[PodInfo, PodGroupInfo, object], str | None]
-    learned: Learned[str | None] | None
+    learned: Learned[str | None] | None = None
 
 
 class PrePredicates:
@@ -47,18 +47,15 @@ class PrePredicates:
         for hook in hooks.pre_predicates:
             ask = _asking(hook)
             if not hook.per_job:
-                self._by_class.append(_Asked(hook, ask, None))
-                continue
-            if hook.alike and not hook.stateful:
-                self._promised.append(_Asked(hook, ask, None))
-                continue
-            reach = None if hook.stateful else reach_of(hook.fn)
-            if reach is None:
-                self._others.append(_Asked(hook, ask, None))
-                continue
-            until = moment if hook.plugin in hooks.listeners else None
-            learned = Learned(ask, reach, nodes, kind=object, failed=str, moment=until)
-            self._others.append(_Asked(hook, ask, learned))
+                self._by_class.append(_Asked(hook, ask))
+            elif hook.alike and not hook.stateful:
+                self._promised.append(_Asked(hook, ask))
+            elif hook.stateful or (reach := reach_of(hook.fn)) is None:
+                self._others.append(_Asked(hook, ask))
+            else:
+                until = moment if hook.plugin in hooks.listeners else None
+                learned = Learned(ask, reach, nodes, kind=object, failed=str, moment=until)
+                self._others.append(_Asked(hook, ask, learned))
 
     @property
     def tell_apart(self) -> bool:
