@@ -59,29 +59,20 @@ class NodeAnswers:
         if reach is None:
             return None
         until = moment if rule.plugin in self._hooks.listeners else None
+        call: Callable[[PodInfo, PodGroupInfo, NodeInfo], Any]
+        kind: type
+        worst: float
         if any(rule is each for each in self._hooks.predicates):
-            fn = cast("PredicateFn", rule.fn)
+            call, hook, kind, worst = _verdict(cast("PredicateFn", rule.fn)), PREDICATE, bool, False
+        else:
+            call, hook, kind, worst = _score(cast("NodeOrderFn", rule.fn)), SCORE, float, -np.inf
 
-            def refused(error: BaseException) -> bool:
-                self._failed(rule, PREDICATE, error)
-                return False
+        def failed(error: BaseException) -> float:
+            self._failed(rule, hook, error)
+            return worst
 
-            return Learned(
-                _verdict(fn),
-                reach,
-                self._nodes,
-                kind=bool,
-                failed=refused,
-                moment=until,
-                reasons=reasons_of(fn),
-            )
-        order = cast("NodeOrderFn", rule.fn)
-
-        def dropped(error: BaseException) -> float:
-            self._failed(rule, SCORE, error)
-            return -np.inf
-
-        return Learned(_score(order), reach, self._nodes, kind=float, failed=dropped, moment=until)
+        reasons = reasons_of(rule.fn) if hook == PREDICATE else None
+        return Learned(call, reach, self._nodes, kind=kind, failed=failed, moment=until, reasons=reasons)
 
     def in_turn(self, asked: tuple[list[AskedRule], list[AskedRule]], task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
         """Ask each rule about the ``rows`` that those before it have left; return one verdict and one score per row."""
