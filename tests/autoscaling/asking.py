@@ -15,7 +15,8 @@ from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
-from tests.scheduler.process.world import NS, World, running
+from tests.scheduler.process.world import NS, World, a_world, running
+from tests.virtual_time import opening
 
 RETRY = 100
 CRD = "provisioningrequests.autoscaling.x-k8s.io"
@@ -30,6 +31,17 @@ async def install(client: Client) -> None:
     spec |= {"versions": [{**version, "subresources": {"status": {}}}]}
     manifest = {"metadata": {"name": CRD}, "spec": spec}
     await install_crds(client, [manifest])
+
+
+@asynccontextmanager
+async def _a_world_with_requests() -> AsyncIterator[World]:
+    async with a_world() as world:
+        await install(world.client)
+        yield world
+
+
+given_requests = opening(_a_world_with_requests)
+"""Run a test in a world that serves ProvisioningRequests, on virtual time."""
 
 
 @asynccontextmanager

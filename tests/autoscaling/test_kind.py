@@ -7,7 +7,7 @@ from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.core import POD, POD_TEMPLATE
 from spinney.kube.errors import ConnectionRefused
 from spinney.kube.transport import Response
-from tests.autoscaling.asking import CRD, asking, install, requests, waiting
+from tests.autoscaling.asking import CRD, asking, given_requests, install, requests, waiting
 from tests.scheduler.process.world import NS, World, given_a_world, status
 
 
@@ -35,10 +35,9 @@ async def test_an_outage_while_kinds_are_looked_for_ends_nothing(world: World, a
         assert (await world.places())["p1"] == "n1"
 
 
-@given_a_world
+@given_requests
 async def test_without_a_class_pods_of_before_ask_for_themselves(world: World) -> None:
     """Where the class is taken out of the configuration, pods name no request any more, whatever fails at first."""
-    await install(world.client)
     async with asking(world):
         await world.add_gang("g", 2, gpus=8)
         await world.settle(5)
@@ -92,10 +91,9 @@ async def test_the_kind_may_go_and_come_back(world: World) -> None:
     ]
 
 
-@given_a_world
+@given_requests
 async def test_a_kind_that_went_while_nobody_led_is_noticed(world: World) -> None:
     """Pods that named a request of before ask for themselves, also where it was not known at once that it is gone."""
-    await install(world.client)
     async with asking(world):
         await world.add_gang("g", 2, gpus=8)
         await world.settle(5)

@@ -12,18 +12,17 @@ from spinney.kube.errors import ConnectionFailed
 from spinney.kube.lease import LeaderElection
 from spinney.kube.transport import Response
 from spinney.scheduler.config import NodeProvisioning
-from tests.autoscaling.asking import RETRY, answer, asking, install, requests, waiting
+from tests.autoscaling.asking import RETRY, answer, asking, given_requests, install, requests, waiting
 from tests.conftest import Cluster
 from tests.grouping.world import JOB, a_world
 from tests.scheduler.process.test_leading_again import once
-from tests.scheduler.process.world import NS, World, given_a_world, status
+from tests.scheduler.process.world import NS, World, status
 
 
 @pytest.mark.parametrize("class_name", [BEST_EFFORT_ATOMIC, CHECK_CAPACITY])
-@given_a_world
+@given_requests
 async def test_a_gang_asks_once_and_is_placed_when_its_nodes_are_there(world: World, class_name: str) -> None:
     """One request for all its pods, which say what they wait for; nothing is left of it when the gang is bound."""
-    await install(world.client)
     async with asking(world, class_name):
         await world.add_gang("g", 3, gpus=8)
         await world.settle(5)
@@ -47,10 +46,9 @@ async def test_a_gang_asks_once_and_is_placed_when_its_nodes_are_there(world: Wo
         assert not (await world.client.list(POD_TEMPLATE, NS)).items
 
 
-@given_a_world
+@given_requests
 async def test_pods_say_since_when_nobody_answers(world: World) -> None:
     """An autoscaler that is not there, or does not know the class, is told by how long it has not answered."""
-    await install(world.client)
     for _ in range(2):  # a scheduler that takes over says the same
         async with asking(world):
             if not await requests(world):
@@ -62,10 +60,9 @@ async def test_pods_say_since_when_nobody_answers(world: World) -> None:
             assert [f"asked for at {since}, and the autoscaler has not answered yet" in each for each in told] == [True]
 
 
-@given_a_world
+@given_requests
 async def test_capacity_that_was_provisioned_is_kept(world: World) -> None:
     """A pod that comes later takes a free node while nothing is promised, and not once it is the gang's."""
-    await install(world.client)
     await world.add_node("n1")
     await world.add_node("n2")
     async with asking(world):
@@ -104,10 +101,9 @@ async def a_gang_with_capacity(world: World) -> None:
 
 
 @pytest.mark.parametrize("ended", ["Failed", "BookingExpired", "CapacityRevoked", "deleted"])
-@given_a_world
+@given_requests
 async def test_capacity_that_is_lost_is_not_kept(world: World, ended: str) -> None:
     """When the autoscaler takes its answer back, or the request is deleted, others may have the nodes."""
-    await install(world.client)
     await world.add_node("n1")
     await world.add_node("n2")
     async with asking(world):
@@ -125,10 +121,9 @@ async def test_capacity_that_is_lost_is_not_kept(world: World, ended: str) -> No
         assert anew["metadata"]["uid"] != request["metadata"]["uid"]
 
 
-@given_a_world
+@given_requests
 async def test_capacity_is_not_kept_for_a_gang_that_is_gone(world: World) -> None:
     """With the pods of the gang its request goes, and what was kept for it."""
-    await install(world.client)
     await world.add_node("n1")
     await world.add_node("n2")
     async with asking(world):
@@ -140,10 +135,9 @@ async def test_capacity_is_not_kept_for_a_gang_that_is_gone(world: World) -> Non
         assert await requests(world) == []
 
 
-@given_a_world
+@given_requests
 async def test_capacity_is_kept_while_the_gang_cannot_be_tried(world: World) -> None:
     """A gang that lacks a pod for a moment keeps what was provisioned for it."""
-    await install(world.client)
     await world.add_node("n1")
     await world.add_node("n2")
     async with asking(world):
@@ -163,10 +157,9 @@ async def test_capacity_is_kept_while_the_gang_cannot_be_tried(world: World) -> 
         assert await requests(world) == []
 
 
-@given_a_world
+@given_requests
 async def test_a_request_that_failed_is_made_again_after_a_while_and_not_before(world: World) -> None:
     """Pods say that it failed and why; the next request is another one."""
-    await install(world.client)
     async with asking(world):
         await world.add_gang("g", 2, gpus=8)
         await world.settle(5)
@@ -182,10 +175,9 @@ async def test_a_request_that_failed_is_made_again_after_a_while_and_not_before(
         assert second["metadata"]["uid"] != first
 
 
-@given_a_world
+@given_requests
 async def test_a_pod_that_is_left_over_asks_for_itself(world: World) -> None:
     """One pod of a failed request makes none of its own; it no longer names one, or no node would be added for it."""
-    await install(world.client)
     await world.add_node("n1")
     async with asking(world):
         await world.add_group("g", 1)
@@ -206,10 +198,9 @@ async def test_a_pod_that_is_left_over_asks_for_itself(world: World) -> None:
         assert await requests(world) == []
 
 
-@given_a_world
+@given_requests
 async def test_a_scheduler_that_starts_later_finds_the_answer(world: World) -> None:
     """What was asked for by the process before is not asked for again, and its answer counts."""
-    await install(world.client)
     await world.add_node("n1")
     await world.add_node("n2")
     await world.add_pod("old", gpus=8, nodeName="n1")
@@ -226,10 +217,9 @@ async def test_a_scheduler_that_starts_later_finds_the_answer(world: World) -> N
         assert "for which it was provisioned" in (await waiting(world))["late"][1]
 
 
-@given_a_world
+@given_requests
 async def test_a_scheduler_that_starts_later_takes_back_what_nobody_waits_for(world: World) -> None:
     """Of gangs that were bound, or went, while no scheduler ran, no request is left; nor of another class."""
-    await install(world.client)
     async with asking(world, CHECK_CAPACITY):
         for gang in ("bound", "gone", "waits"):
             await world.add_gang(gang, 2, gpus=8)
@@ -250,10 +240,9 @@ async def test_a_scheduler_that_starts_later_takes_back_what_nobody_waits_for(wo
         assert len((await world.client.list(POD_TEMPLATE, NS)).items) == 1
 
 
-@given_a_world
+@given_requests
 async def test_schedulers_of_other_names_leave_each_others_requests_alone(world: World) -> None:
     """Two schedulers in one cluster, each with gangs of its own: the request of the one outlives the other's looks."""
-    await install(world.client)
     async with asking(world), asking(world, scheduler="other"):
         await world.add_gang("ours", 2, gpus=8)
         await world.settle(5)
@@ -264,10 +253,9 @@ async def test_schedulers_of_other_names_leave_each_others_requests_alone(world:
         assert [each["metadata"]["uid"] for each in await requests(world)] == [first["metadata"]["uid"]]
 
 
-@given_a_world
+@given_requests
 async def test_a_request_without_a_scheduler_belongs_to_that_of_its_pods(world: World) -> None:
     """Requests of versions that did not say it are deleted by the scheduler of the gang, and by no other."""
-    await install(world.client)
     async with asking(world):
         await world.add_gang("ours", 2, gpus=8)
         await world.settle(5)
@@ -287,10 +275,9 @@ async def test_a_request_without_a_scheduler_belongs_to_that_of_its_pods(world: 
         assert await requests(world) == []
 
 
-@given_a_world
+@given_requests
 async def test_a_gang_that_grows_asks_anew(world: World) -> None:
     """A request cannot be changed, so one for all the pods takes its place."""
-    await install(world.client)
     async with asking(world):
         await world.add_gang("g", 2, gpus=8)
         await world.settle(5)
@@ -300,10 +287,9 @@ async def test_a_gang_that_grows_asks_anew(world: World) -> None:
         assert [each["count"] for each in request["spec"]["podSets"]] == [3]
 
 
-@given_a_world
+@given_requests
 async def test_a_request_that_its_finalizer_keeps_is_made_anew_once_it_is_gone(world: World) -> None:
     """The old one says nothing of the pods that came since; the gang waits for one that is there, not for its trace."""
-    await install(world.client)
     async with asking(world):
         await world.add_gang("g", 2, gpus=8)
         await world.settle(5)
@@ -321,10 +307,9 @@ async def test_a_request_that_its_finalizer_keeps_is_made_anew_once_it_is_gone(w
         assert [each["count"] for each in request["spec"]["podSets"]] == [3]
 
 
-@given_a_world
+@given_requests
 async def test_groups_of_two_kinds_that_share_a_name_ask_each_for_itself(world: World) -> None:
     """Each has a request for its own pods, and keeps it when the other goes."""
-    await install(world.client)
     await install_crds(world.client)
     async with asking(world):
         await world.add_gang("g", 3, gpus=8)
@@ -349,10 +334,9 @@ async def test_groups_of_two_kinds_that_share_a_name_ask_each_for_itself(world: 
         assert left["spec"]["podSets"][0]["count"] == 2
 
 
-@given_a_world
+@given_requests
 async def test_no_request_where_no_node_helps_or_one_pod_asks(world: World) -> None:
     """A gang that lacks pods asks for nothing; a single pod asks as pods do."""
-    await install(world.client)
     async with asking(world):
         await world.add_group("short", 3)
         await world.add_pod("short-0", gang="short", gpus=8)
@@ -368,10 +352,9 @@ async def test_no_request_where_no_node_helps_or_one_pod_asks(world: World) -> N
 
 
 @pytest.mark.parametrize("failure", [status(503, "ServiceUnavailable"), ConnectionFailed("the connection broke")])
-@given_a_world
+@given_requests
 async def test_a_request_that_met_a_fault_is_made_again_soon(world: World, failure: Response | Exception) -> None:
     """What says nothing of the request keeps nobody from nodes for as long as a refusal by the autoscaler."""
-    await install(world.client)
     away = True
 
     def fault(method: str, path: str) -> Response | Exception | None:
@@ -387,10 +370,9 @@ async def test_a_request_that_met_a_fault_is_made_again_soon(world: World, failu
         assert len(await requests(world)) == 1
 
 
-@given_a_world
+@given_requests
 async def test_who_leads_again_asks_for_what_is_not_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another did with the request meanwhile counts, and not what this scheduler remembers of it."""
-    await install(world.client)
     election = LeaderElection(world.client, "scheduler", NS, identity="one", runtime=world.runtime)
     async with asking(world, election=election) as process:
         await world.add_gang("g", 2, gpus=8)
