@@ -414,10 +414,9 @@ async def test_a_real_api_server_takes_the_request_and_its_templates(cluster: Cl
         await cluster.client.get(POD_TEMPLATE, pod_set["podTemplateRef"]["name"], cluster.namespace)
 
 
-@given_a_world
+@given_requests
 async def test_a_request_that_could_not_be_deleted_is_deleted_later(world: World) -> None:
     """While it is there an autoscaler keeps nodes for nobody, so a quiet cluster is not waited for."""
-    await install(world.client)
     await world.add_node("n1", gpus=1)
     async with asking(world):
         await world.add_gang("train", 2, gpus=4)
