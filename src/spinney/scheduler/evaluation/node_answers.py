@@ -82,12 +82,7 @@ class NodeAnswers:
         for rule, learned in predicates:
             left = rows[fits]
             if len(left):
-                with self._timings.measure(rule.plugin, PREDICATE):
-                    fits[fits] = (
-                        learned.about_nodes(task, left)
-                        if learned is not None
-                        else self.of_predicate(cast("Predicate", rule), task, task.job, NodeSet(self._nodes, left))
-                    )
+                fits[fits] = self.let_by(cast("Predicate", rule), learned, task, left)
         for rule, learned in scores:
             left = rows[fits]
             if len(left):
@@ -98,6 +93,13 @@ class NodeAnswers:
                 if had is not None:
                     fits[fits] = had
         return fits, total
+
+    def let_by(self, rule: Predicate, learned: Learned[Any] | None, task: PodInfo, rows: Rows) -> Mask:
+        """Return which of ``rows`` a predicate lets a task go to, by what is known about it where anything is."""
+        with self._timings.measure(rule.plugin, PREDICATE):
+            if learned is not None:
+                return learned.about_nodes(task, rows)
+            return self.of_predicate(rule, task, task.job, NodeSet(self._nodes, rows))
 
     def _score_in_turn(
         self, rule: Score, learned: Learned[Any] | None, task: PodInfo, nodes: NodeSet

@@ -245,14 +245,7 @@ class NodeRules:
         """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
         for rule in self._hooks.predicates:
             if rule.plugin != besides and rule.applies(task):
-                learned = self._learned.get(id(rule))
-                with self._timings.measure(rule.plugin, PREDICATE):
-                    fits: Mask = (
-                        learned.about_nodes(task, nodes.rows)
-                        if learned is not None
-                        else self._answers.of_predicate(rule, task, task.job, nodes)
-                    )
-                yield rule.plugin, ~fits
+                yield rule.plugin, ~self._answers.let_by(rule, self._learned.get(id(rule)), task, nodes.rows)
 
     def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo) -> str:
         """Return what a plugin's per-node predicates say about ``node``, in brackets; empty if they give no reason."""
@@ -290,15 +283,12 @@ class NodeRules:
             if rule.stateful or not rule.applies(task):
                 continue
             learned = self._learned.get(id(rule))
-            with self._timings.measure(rule.plugin, PREDICATE):
-                if learned is None:
-                    refused = ~self._answers.of_predicate(rule, task, task.job, NodeSet(self._nodes, rows))
-                else:
-                    refused = ~learned.about_nodes(task, rows)
-                    for place in refused.nonzero()[0].tolist():
-                        learned.begin()
-                        learned.about_nodes(task, rows[place : place + 1])
-                        refused[place] = learned.trace.moves or not learned.trace.by_use
+            refused = ~self._answers.let_by(rule, learned, task, rows)
+            if learned is not None:
+                for place in refused.nonzero()[0].tolist():
+                    learned.begin()
+                    learned.about_nodes(task, rows[place : place + 1])
+                    refused[place] = learned.trace.moves or not learned.trace.by_use
             if refused.any():
                 found[rule.plugin] = refused | found.get(rule.plugin, False)
         return found
