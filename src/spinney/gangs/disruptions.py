@@ -20,7 +20,7 @@ def derived_disruption(present: Iterable[Condition], pods: Iterable[Pod], *, pla
 
     Pods are asked to go by an annotation; of those that are evicted, by whomever, the pod says so itself.
     """
-    living = [pod for pod in pods if pod.status.phase not in ("Succeeded", "Failed")]
+    living = [pod for pod in pods if not pod.terminal]
     for pod in living:
         going = pod.condition(DISRUPTION_TARGET)
         if going is not None and going.status == "True":

@@ -330,7 +330,7 @@ class GroupingController:
 
 def _has_ended(pod: Pod) -> bool:
     """Tell whether a pod has done its part, or is on its way out: nobody schedules it any more."""
-    return pod.metadata.deleting or pod.status.phase in ("Succeeded", "Failed")
+    return pod.metadata.deleting or pod.terminal
 
 
 def _structure(gang: PodGang) -> PodGang:

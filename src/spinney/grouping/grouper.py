@@ -38,7 +38,6 @@ GATHERING_SECONDS: Final = 0.05
 
 _INHERITED: Final = ("labels", "annotations", "owner_references")
 """What of an owner's metadata its pods are placed by."""
-_FINISHED: Final = ("Succeeded", "Failed")
 
 log = structlog.get_logger()
 
@@ -274,7 +273,7 @@ def _are_alike(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
 
 def _counts_differently(old: Pod, new: Pod) -> Literal["floor", "status"] | None:
     """Tell what of a gang a changed pod may change: what it needs, or only how far it has come."""
-    if old.metadata.deleting != new.metadata.deleting or old.status.phase != new.status.phase in _FINISHED:
+    if old.metadata.deleting != new.metadata.deleting or (new.terminal and old.status.phase != new.status.phase):
         return "floor"
     if (old.spec.node_name, old.status.conditions) != (new.spec.node_name, new.status.conditions):
         return "status"

@@ -60,7 +60,7 @@ def pod_of(resource: Resource, found: WorkloadObject, **metadata: Any) -> JSON:
 
 def is_active(pod: Pod) -> bool:
     """Tell whether a pod runs, or is going to."""
-    return pod.status.phase not in ("Succeeded", "Failed") and not pod.metadata.deleting
+    return not pod.terminal and not pod.metadata.deleting
 
 
 def is_ready(pod: Pod) -> bool:
