@@ -18,6 +18,7 @@ from spinney.dashboard.rows import text_of
 from spinney.dashboard.view import View
 from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
+from spinney.kube.keys import key_of
 from spinney.runtime import Executor, Runtime
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import Answer
@@ -131,7 +132,7 @@ def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runt
         added = expand(manifests, surroundings)
     except (InvalidWorkload, UnreadableSnapshot, yaml.YAMLError, ValueError, KeyError, TypeError) as error:
         raise NoAnswer(" ".join(str(error).split())) from error
-    new = {(each.metadata.namespace or "", each.metadata.name) for each in added if each.kind == "Pod"}
+    new = {key_of(each) for each in added if each.kind == "Pod"}
     rest = without_pods_of(snapshot, manifests, surroundings.namespace)
     simulation = Simulation(rest.with_objects(added), runtime=runtime)
     outcome = simulation.run()
@@ -153,8 +154,8 @@ def _count(value: object) -> int:
     return own * max(1, inner) if own else inner
 
 
-def _told(outcome: Outcome, new: set[tuple[str, str]], gpus: Mapping[PodKey, int], note: str) -> WhatIf:
-    gangs = {text_of(gang): None for pod, gang in outcome.gangs.items() if (pod.namespace, pod.name) in new}
+def _told(outcome: Outcome, new: set[PodKey], gpus: Mapping[PodKey, int], note: str) -> WhatIf:
+    gangs = {text_of(gang): None for pod, gang in outcome.gangs.items() if pod in new}
     return WhatIf(
         added=tuple(gangs),
         placed=tuple(

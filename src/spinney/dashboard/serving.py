@@ -8,7 +8,7 @@ import asyncio
 import gzip
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import resources
 from typing import Any, Final
 
@@ -163,10 +163,8 @@ class Dashboard:
                 response.enable_compression()
         return response
 
-    @asynccontextmanager
-    async def _looking(self, request: web.Request) -> AsyncIterator[View]:
-        async with self._viewers.looking(self._access.visitor(request.headers)) as view:
-            yield view
+    def _looking(self, request: web.Request) -> AbstractAsyncContextManager[View]:
+        return self._viewers.looking(self._access.visitor(request.headers))
 
     # -- the page ----------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import first_few
 from spinney.gangs.source_workloads import SourceWorkload, made_for
 from spinney.kube.errors import Forbidden
+from spinney.kube.keys import Key, key_of
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.advice.subjects import written_out
 from spinney.sim.overview.gang_table import GangLine, gang_lines
@@ -141,18 +142,14 @@ async def _follow(connection: "Connection", asked: GetQuery) -> None:
             shown = now
 
 
-def _matches(namespace: str, name: str, here: str | None, wanted: str | None) -> bool:
-    return (here is None or namespace == here) and (wanted is None or name == wanted)
-
-
-def _is_of(line: GangLine, wanted: str | None, made: Mapping[tuple[str, str], PodGang]) -> bool:
+def _is_of(line: GangLine, wanted: str | None, made: Mapping[Key, PodGang]) -> bool:
     """Tell whether a gang is made for the workload that the user names: train, job/train, or what owns that."""
     if wanted is None or not line.workload:
         return False
     kind, _, name = wanted.rpartition("/")
     kind = written_out(kind)
     own = SourceWorkload(*line.workload.split("/", 1))
-    gang = made.get((line.namespace, line.name))
+    gang = made.get(Key(line.namespace, line.name))
     return own.is_called(kind, name) or (gang is not None and made_for(gang, kind, name) is not None)
 
 
@@ -165,11 +162,7 @@ def _missing(asked: GetQuery, snapshot: ClusterSnapshot, gangs: Sequence[GangLin
     if elsewhere := _elsewhere(asked, snapshot, gangs):
         return missing + elsewhere
     objects = snapshot.of(POD_CLIQUE_SET, PodCliqueSet)
-    names = (
-        [(each.namespace, each.name) for each in gangs]
-        if asked.kind == "gangs"
-        else [(each.metadata.namespace or "", each.metadata.name) for each in objects]
-    )
+    names = [(each.namespace, each.name) for each in gangs] if asked.kind == "gangs" else list(map(key_of, objects))
     known = [own for namespace, own in names if asked.here in (None, namespace)]
     return f"{missing}{meant(name, known)} 'spinney get {kind}s -A' lists all."
 
@@ -193,7 +186,7 @@ def _elsewhere(asked: GetQuery, snapshot: ClusterSnapshot, gangs: Sequence[GangL
 
 
 def _gangs(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
-    made = {(each.metadata.namespace or "", each.metadata.name): each for each in snapshot.of(POD_GANG, PodGang)}
+    made = {key_of(each): each for each in snapshot.of(POD_GANG, PodGang)}
     lines = [
         each
         for each in gangs
@@ -222,7 +215,6 @@ def _gangs(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery
 
 
 def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
-    here = asked.here
     parts = {
         (pod.metadata.namespace, pod.metadata.labels.get(GANG_LABEL)): pod.metadata.labels.get(PART_OF)
         for pod in snapshot.pods
@@ -230,8 +222,8 @@ def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery)
     data: list[JSON] = []
     rows: list[list[object]] = []
     for pcs in snapshot.of(POD_CLIQUE_SET, PodCliqueSet):
-        namespace, own = pcs.metadata.namespace or "", pcs.metadata.name
-        if not _matches(namespace, own, here, asked.name):
+        namespace, own = key_of(pcs)
+        if asked.here not in (None, namespace) or asked.name not in (None, own):
             continue
         mine = [each for each in gangs if each.namespace == namespace and parts.get((namespace, each.name)) == own]
         pods, placed = sum(each.pods for each in mine), sum(each.placed for each in mine)
@@ -248,7 +240,7 @@ def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery)
             }
         )
     headings = ["NAMESPACE", "NAME", "REPLICAS", "GANGS", "PODS", "PLACED", "GANGS THAT WAIT"]
-    if here is not None:
+    if asked.here is not None:
         headings, rows = headings[1:], [row[1:] for row in rows]
     return GetTable(headings, rows, data)
 

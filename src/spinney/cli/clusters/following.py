@@ -22,7 +22,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.overview.gang_table import GangLine, GangTable
 from spinney.sim.overview.history import UNGROUPED
-from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen, failed
+from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen, failed, forbidden
 from spinney.sim.whatif.loading import take_in
 
 if TYPE_CHECKING:
@@ -169,4 +169,4 @@ async def _look(connection: "Connection", kind: Resource, namespace: str | None)
 def _refused(kind: Resource, refusal: Forbidden) -> _Reach:
     if kind in _NEEDED:
         raise refusal
-    return _Reach(listed=False, unseen=Unseen(what=str(kind), reason=FORBIDDEN, detail=" ".join(str(refusal).split())))
+    return _Reach(listed=False, unseen=forbidden(kind, refusal))

@@ -30,6 +30,7 @@ from spinney.gangs.membership import membership
 from spinney.gangs.source_workloads import made_for
 from spinney.gangs.tree import GangKey
 from spinney.grouping.statuses import PROBLEM
+from spinney.kube.keys import key_of
 from spinney.reporting.pod_gangs import ENDED
 from spinney.reporting.verdicts import WAITING
 from spinney.runtime import Runtime
@@ -93,8 +94,8 @@ class Advisor:
         self.simulation = Simulation(snapshot, config, runtime=runtime, registry=registry)
         self._records = list(self.simulation.inventory.cluster.pods())
         self._gang_of = {record.key: self.simulation.gang_of(record) for record in self._records}
-        self._pod_gangs = {
-            (each.metadata.namespace or "", each.metadata.name): each for each in snapshot.of(POD_GANG, PodGang)
+        self._pod_gangs: dict[tuple[str, str], PodGang] = {
+            key_of(each): each for each in snapshot.of(POD_GANG, PodGang)
         }
 
     @cached_property
@@ -186,7 +187,7 @@ class Advisor:
         return answer.saying(f"its pods belong to the podgang {listed(gangs)}") if gangs else answer
 
     def _about_gang(self, gang: PodGang) -> Answer:
-        namespace, name = gang.metadata.namespace or "", gang.metadata.name
+        namespace, name = key_of(gang)
         members = [
             each for each in self._records if each.namespace == namespace and each.labels.get(GANG_LABEL) == name
         ]
@@ -236,7 +237,7 @@ class Advisor:
         said = [
             Said(f"PodGroup condition {condition.type}", condition.message, condition.last_transition_time)
             for group in self.snapshot.of(kai.POD_GROUP, kai.PodGroup)
-            if (group.metadata.namespace or "", group.metadata.name) == (subject.namespace, subject.name)
+            if key_of(group) == (subject.namespace, subject.name)
             for condition in group.status.scheduling_conditions
         ]
         answer = self._about_records(f"podgroup/{subject.name}", subject.namespace, members, said)
@@ -249,14 +250,10 @@ class Advisor:
         pcs = next(
             each
             for each in self.snapshot.of(grove.POD_CLIQUE_SET, grove.PodCliqueSet)
-            if (each.metadata.namespace or "", each.metadata.name) == (subject.namespace, subject.name)
+            if key_of(each) == (subject.namespace, subject.name)
         )
-        gangs = [
-            gang
-            for (namespace, _), gang in sorted(self._pod_gangs.items())
-            if namespace == subject.namespace and gang.metadata.labels.get(PART_OF) == subject.name
-        ]
-        whole = self._about_gangs(str(subject).split()[0], subject.namespace, gangs)
+        gangs = self._gangs(subject, lambda gang: gang.metadata.labels.get(PART_OF) == subject.name)
+        whole = self._about_gangs(subject, gangs)
         (census_of_gangs,) = whole.sentences
         sentences = [f"{counted(pcs.spec.replicas or 0, 'replica')} wanted, {census_of_gangs}"]
         if not gangs and pcs.spec.replicas:
@@ -275,29 +272,27 @@ class Advisor:
             for each in self.snapshot.of(grove.POD_CLIQUE, grove.PodClique)
             if each.metadata.namespace == subject.namespace and each.metadata.labels.get(SCALING_GROUP) == subject.name
         }
-        gangs = [
-            gang
-            for (namespace, _), gang in sorted(self._pod_gangs.items())
-            if namespace == subject.namespace and any(group.name in cliques for group in gang.spec.pod_groups)
-        ]
-        return self._about_gangs(str(subject).split()[0], subject.namespace, gangs)
+        gangs = self._gangs(subject, lambda gang: any(group.name in cliques for group in gang.spec.pod_groups))
+        return self._about_gangs(subject, gangs)
 
     def _about_workload(self, subject: AdviceSubject) -> Answer:
-        gangs = [
-            gang
-            for (namespace, _), gang in sorted(self._pod_gangs.items())
-            if namespace == subject.namespace and made_for(gang, subject.word, subject.name)
-        ]
-        return self._about_gangs(str(subject).split()[0], subject.namespace, gangs)
+        gangs = self._gangs(subject, lambda gang: made_for(gang, subject.word, subject.name) is not None)
+        return self._about_gangs(subject, gangs)
 
-    def _about_gangs(self, subject: str, namespace: str, gangs: Sequence[PodGang]) -> Answer:
+    def _gangs(self, subject: AdviceSubject, belongs: Callable[[PodGang], bool]) -> list[PodGang]:
+        """Return the gangs of a subject's namespace that belong to it, by name."""
+        here = ((key, gang) for key, gang in self._pod_gangs.items() if key[0] == subject.namespace and belongs(gang))
+        return [gang for _, gang in sorted(here)]
+
+    def _about_gangs(self, subject: AdviceSubject, gangs: Sequence[PodGang]) -> Answer:
         """Return how many gangs are in which state, as that of which all are parts."""
         parts = tuple(map(self._about_gang, gangs))
         states = Counter(part.state for part in parts)
         text = counted(len(gangs), "gang")
         text += f": {listed([f'{count} {state}' for state, count in sorted(states.items())])}" if states else ""
         state = next((each for each in WORST_FIRST if states[each]), "empty")
-        return Answer(subject=subject, namespace=namespace, state=state, sentences=(text,), parts=parts)
+        name = str(subject).split()[0]
+        return Answer(subject=name, namespace=subject.namespace, state=state, sentences=(text,), parts=parts)
 
     def _about_queue(self, subject: AdviceSubject) -> Answer:
         line = next((each for each in self.queues if each.name == subject.name), None)

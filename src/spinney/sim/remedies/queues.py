@@ -131,13 +131,9 @@ def missing_queue_lever(
 
 def _missing(queues: Mapping[str, Queue], name: str) -> str | None:
     """Return the first of a queue and its parents that does not exist; ``None`` if all do."""
-    seen: set[str] = set()
-    while name and name not in seen:
-        if name not in queues:
-            return name
-        seen.add(name)
-        name = queues[name].spec.parent_queue or ""
-    return None
+    chain = list(_chain(queues, name))
+    last = chain[-1].spec.parent_queue if chain else name
+    return last if last and last not in queues else None
 
 
 def queue_levers(situation: Situation) -> Iterator[Lever[Any]]:
@@ -255,7 +251,7 @@ def _moved(situation: Situation, snapshot: ClusterSnapshot, queues: Sequence[str
     return situation.redefined(snapshot, moved)
 
 
-def _chain(queues: dict[str, Queue], name: str) -> Iterator[Queue]:
+def _chain(queues: Mapping[str, Queue], name: str) -> Iterator[Queue]:
     """Yield a queue and its parents."""
     seen: set[str] = set()
     while name in queues and name not in seen:

@@ -14,6 +14,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.struct import changed
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
+from spinney.kube.keys import key_of
 from spinney.sim.remedies.change import Lever
 from spinney.sim.remedies.situation import Situation, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -76,11 +77,7 @@ def _tolerate(situation: Situation) -> Iterator[Lever[Any]]:
 
     def apply(snapshot: ClusterSnapshot, picked: Sequence[Taint]) -> ClusterSnapshot:
         keys = {(record.namespace, record.name) for record in situation.waiting}
-        return snapshot.with_objects(
-            _tolerating(pod, picked)
-            for pod in snapshot.pods
-            if (pod.metadata.namespace or "", pod.metadata.name) in keys
-        )
+        return snapshot.with_objects(_tolerating(pod, picked) for pod in snapshot.pods if key_of(pod) in keys)
 
     if situation.untolerated_taints:
         yield Lever(name="tolerate", elements=situation.untolerated_taints, apply=apply, text=text)

@@ -11,10 +11,11 @@ from spinney.api.resource_claims import (
     DeviceAllocation,
     ResourceClaim,
 )
-from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
+from spinney.cluster.dra.book import ClaimBook, claims_of
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ALIVE
+from spinney.kube.keys import key_of
 
 
 def give_up_devices(book: ClaimBook, change: PodChange) -> None:
@@ -32,7 +33,7 @@ def give_up_devices(book: ClaimBook, change: PodChange) -> None:
 
 def as_it_is(found: ResourceClaim, book: ClaimBook, pods: Mapping[str, PodRecord]) -> ResourceClaim:
     """Return a claim with the devices and users it has now; ``pods`` are by uid."""
-    state = book.claims.get(ClaimKey(found.metadata.namespace or "", found.metadata.name))
+    state = book.claims.get(key_of(found))
     if state is None:
         return found
     before = {each.uid: each for each in found.status.reserved_for}

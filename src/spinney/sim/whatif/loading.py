@@ -24,6 +24,7 @@ from spinney.api.struct import changed
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.sources.context import DEFAULT_QUEUE
+from spinney.kube.keys import Key, key_of
 from spinney.scheduler.fairshare.amounts import GPU, NAMES, NO_BOUND, UNLIMITED, Amounts
 from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.intake.inventory import Inventory
@@ -44,7 +45,7 @@ class KueueQueues:
     """Kueue's queues of a cluster, and which of them each workload is in."""
 
     queues: tuple[QueueInfo, ...] = ()
-    _local: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    _local: Mapping[Key, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: Objects) -> "KueueQueues":
@@ -52,10 +53,7 @@ class KueueQueues:
         found = cluster.of(CLUSTER_QUEUE, ClusterQueue)
         if not found or cluster.of(QUEUE, KaiQueue):
             return cls()
-        local = {
-            (each.metadata.namespace or "", each.metadata.name): each.spec.cluster_queue
-            for each in cluster.of(LOCAL_QUEUE, LocalQueue)
-        }
+        local = {key_of(each): each.spec.cluster_queue for each in cluster.of(LOCAL_QUEUE, LocalQueue)}
         queues = [*_cohorts(found, cluster.of(COHORT, Cohort)), *map(_queue, found)]
         if all(each.name != DEFAULT_QUEUE for each in queues):
             queues.append(QueueInfo(name=DEFAULT_QUEUE, quota=NO_BOUND))  # of workloads that are not Kueue's
@@ -63,7 +61,7 @@ class KueueQueues:
 
     def led_to(self, namespace: str, local: str) -> str:
         """Return the queue to which a LocalQueue leads; empty if it leads nowhere."""
-        return self._local.get((namespace, local), "")
+        return self._local.get(Key(namespace, local), "")
 
     def labelled(self, found: Any) -> Any:
         """Return an object with the label of the queue it is in, if it names one of Kueue's."""
@@ -71,7 +69,7 @@ class KueueQueues:
         if not self.queues or not {KUEUE_CLUSTER_QUEUE, KUEUE_QUEUE} & labels.keys():
             return found
         metadata = found.metadata
-        local = (metadata.namespace or "", labels.get(KUEUE_QUEUE, ""))
+        local = Key(metadata.namespace or "", labels.get(KUEUE_QUEUE, ""))
         queue = labels.get(KUEUE_CLUSTER_QUEUE) or self._local.get(local)
         if not queue:
             return found
