@@ -7,14 +7,13 @@ the clock: it is the same on a busy machine. The figure to look at is the part o
 
 import argparse
 import asyncio
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import structlog
 
+from benchmarks.server.contenders import embedded
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.backends import every_backend
 from spinney.kube.client import Client
@@ -24,16 +23,12 @@ from spinney.kube.lease import LeaseTimes
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, settle_garbage_collector
-from spinney.server import ApiServer
-from spinney.server.http.serving import HttpServer
-from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set
 
 PROFILES = "scheduler: {profiles: [{name: default-scheduler, default: true}]}"
 BEAT = 0.005
 LIMIT = 0.1
 """The part of the renew deadline that the loop may be busy at a time."""
-READY = "ready"
 
 
 class Heartbeat:
@@ -50,23 +45,13 @@ class Heartbeat:
             self.longest = max(self.longest, time.thread_time() - before)
 
 
-async def serve(kubeconfig: Path) -> None:
-    """Run an API server until killed."""
-    runtime = Runtime.system()
-    server = ApiServer(runtime)
-    async with HttpServer(server) as http, server.running():
-        await install_crds(Client(InProcessTransport(server), runtime))
-        http.write_kubeconfig(kubeconfig)
-        print(READY, flush=True)
-        await asyncio.Event().wait()
-
-
 async def bring_up(kubeconfig: Path, replicas: int, pods: int) -> float:
     """Have a set come up until all of its pods exist; return the longest that the loop was busy."""
     settle_garbage_collector()
     runtime = Runtime.system()
     transport = load_kubeconfig(kubeconfig, runtime=runtime)
     client = Client(transport, runtime)
+    await install_crds(client)
     operator = Operator(client, Settings.of(check(PROFILES, every_backend())))
     running = asyncio.create_task(operator.run())
     await operator.manager.wait_until_ready()
@@ -86,27 +71,20 @@ async def bring_up(kubeconfig: Path, replicas: int, pods: int) -> float:
     return heart.longest
 
 
+async def measured(replicas: int, pods: int) -> float:
+    """Return the longest that the loop was busy, at an embedded API server of its own."""
+    async with embedded(keeping=False) as server:
+        return await bring_up(server.kubeconfig, replicas, pods)
+
+
 def main() -> int:
     """Measure, print, and say whether the limit is kept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicas", type=int, default=2000, help="of the set, and so gangs")
     parser.add_argument("--pods", type=int, default=2, help="of each replica")
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(file=sys.stderr))
-    if options.serve is not None:
-        asyncio.run(serve(options.serve))
-    with tempfile.TemporaryDirectory() as directory:
-        kubeconfig = Path(directory) / "kubeconfig"
-        command = [sys.executable, "-m", "benchmarks.operator.blocking", "--serve", str(kubeconfig)]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert server.stdout is not None
-        try:
-            assert server.stdout.readline().strip() == READY
-            longest = asyncio.run(bring_up(kubeconfig, options.replicas, options.pods))
-        finally:
-            server.kill()
-            server.wait()
+    longest = asyncio.run(measured(options.replicas, options.pods))
     part = longest / LeaseTimes().renew_deadline
     print(
         f"{options.replicas} gangs of {options.pods} pods: busy for {longest:.3f} s at most, {part:.1%} of the deadline"

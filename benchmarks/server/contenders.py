@@ -40,6 +40,7 @@ class Contender:
     """A running server: how to reach it, and its processes."""
 
     name: str
+    kubeconfig: Path
     url: str
     token: str
     trust: ssl.SSLContext
@@ -94,4 +95,4 @@ def _from_kubeconfig(name: str, path: Path, pids: tuple[int, ...]) -> Contender:
         trust = ssl.create_default_context(cadata=base64.b64decode(data).decode())
     else:
         trust = ssl.create_default_context(cafile=file)
-    return Contender(name, cluster["server"], user["token"], trust, pids)
+    return Contender(name, path, cluster["server"], user["token"], trust, pids)
