@@ -14,7 +14,7 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
@@ -76,7 +76,7 @@ def held() -> float:
     return resident_memory(os.getpid())
 
 
-async def scheduled(connect: "Connect", kinds: Iterable[str], expected: int, cycles: int) -> Cost:
+async def scheduled(connect: Callable[[str], Client], kinds: Iterable[str], expected: int, cycles: int) -> Cost:
     """Run a scheduler until it has read the Jobs; return what it held, and how long its next cycles took."""
     client, before = connect("bench"), held()
     written = GrouperConfiguration(scheduler_names=("spinney-scheduler",))
@@ -109,22 +109,14 @@ def _sum(families: Iterable[object], name: str) -> float:
     return sum(each.value for family in families if family.name == name for each in family.samples)  # type: ignore[attr-defined]
 
 
-class Connect:
-    """Makes clients of one embedded server."""
-
-    def __init__(self, server: ApiServer, runtime: Runtime) -> None:
-        self._server, self._runtime = server, runtime
-
-    def __call__(self, field_manager: str) -> Client:
-        """Return a client."""
-        return Client(InProcessTransport(self._server), self._runtime, field_manager=field_manager)
-
-
 async def measured(jobs: int, size: int, nodes: int, queues: int, cycles: int) -> tuple[Cost, Cost, int]:
     """Return the cost without and with suspended Jobs, and how many pods there are."""
     runtime = Runtime.system()
     server = ApiServer(runtime)
-    connect = Connect(server, runtime)
+
+    def connect(field_manager: str) -> Client:
+        return Client(InProcessTransport(server), runtime, field_manager=field_manager)
+
     client = connect("bench")
     async with server.running():
         await install_crds(client)
