@@ -8,6 +8,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import encode
 from spinney.cli.clusters.connecting import Connection
 from spinney.cli.clusters.following import following
+from spinney.dashboard.rights import readable
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import InternalError
@@ -54,6 +55,20 @@ async def test_the_kind_is_named_and_the_rest_is_seen() -> None:
         assert snapshot.refused(POD_GROUP)
 
 
+@on_virtual_time
+async def test_the_dashboard_shows_the_rest() -> None:
+    """The kind is among what is not shown, and is not taken for one that the viewer may not list."""
+    server = ApiServer(Runtime.virtual(seed=1))
+    async with server.running():
+        client = Client(Unconverted(server, POD_GROUP), server.runtime)
+        await install_crds(client)
+        scope = await readable(client, ["default"])
+    assert {NODE, POD, QUEUE} <= scope.everywhere
+    assert [str(each) for each in scope.unseen] == [
+        "podgroups.scheduling.run.ai: cannot be listed: the API server fails when it is asked"
+    ]
+
+
 @pytest.mark.parametrize("kind", [NODE, POD], ids=str)
 @on_virtual_time
 async def test_without_nodes_or_pods_nothing_is_said(kind: Resource) -> None:
@@ -63,3 +78,5 @@ async def test_without_nodes_or_pods_nothing_is_said(kind: Resource) -> None:
         client = Client(Unconverted(server, kind), server.runtime)
         with pytest.raises(InternalError, match="conversion webhook"):
             await take(client)
+        with pytest.raises(InternalError, match="conversion webhook"):
+            await readable(client)

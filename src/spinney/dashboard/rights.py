@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from spinney.api.core import EVENT, NAMESPACE, POD
+from spinney.api.core import EVENT, NAMESPACE, NODE, POD
 from spinney.api.resource import Resource
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
-from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.errors import Forbidden, InternalError, NotFound
 from spinney.runtime.tasks import together
-from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, Unseen
+from spinney.sim.snapshots.snapshot import FAILED, FORBIDDEN, KINDS, Unseen
 
 _AT_ONCE: Final = 8
 FOLLOWED: Final[tuple[Resource, ...]] = (*KINDS, EVENT)
@@ -31,6 +31,8 @@ class ReadableScope:
     """By namespace, the kinds that may be listed there and not everywhere."""
     refused: frozenset[Resource]
     """Kinds that are served and may be listed nowhere."""
+    failing: frozenset[Resource] = frozenset()
+    """Kinds that the API server cannot list, such as one whose conversion webhook is away."""
 
     @property
     def namespaces(self) -> tuple[str, ...] | None:
@@ -43,11 +45,12 @@ class ReadableScope:
     def unseen(self) -> tuple[Unseen, ...]:
         """Return what is not shown, and why."""
         partly = {kind for kinds in self.within.values() for kind in kinds}
-        return tuple(
-            Unseen(what=str(kind), reason=FORBIDDEN if kind in self.refused else f"{FORBIDDEN} in every namespace")
-            for kind in FOLLOWED
-            if kind in self.refused or kind in partly
+        reasons = (
+            dict.fromkeys(partly, f"{FORBIDDEN} in every namespace")
+            | dict.fromkeys(self.refused, FORBIDDEN)
+            | dict.fromkeys(self.failing, f"{FAILED}: the API server fails when it is asked")
         )
+        return tuple(Unseen(what=str(kind), reason=reasons[kind]) for kind in FOLLOWED if kind in reasons)
 
 
 async def readable(client: Client, namespaces: Sequence[str] = ()) -> ReadableScope:
@@ -57,19 +60,21 @@ async def readable(client: Client, namespaces: Sequence[str] = ()) -> ReadableSc
     """
     known = await served(client, FOLLOWED)
     kinds = [kind for kind in FOLLOWED if kind in known]
-    everywhere = frozenset(await _allowed(client, kinds, None))
-    left = [kind for kind in kinds if kind not in everywhere]
+    failing: set[Resource] = set()
+    everywhere = frozenset(await _allowed(client, kinds, None, failing))
+    left = [kind for kind in kinds if kind not in everywhere and kind not in failing]
     scoped = [kind for kind in left if kind.namespaced]
     within: dict[str, frozenset[Resource]] = {}
     if scoped:
         for name in await _candidates(client, namespaces, everywhere):
-            if POD not in everywhere and not await _allowed(client, [POD], name):
+            if POD not in everywhere and not await _allowed(client, [POD], name, failing):
                 continue
-            found = frozenset(await _allowed(client, scoped, name))
+            found = frozenset(await _allowed(client, scoped, name, failing))
             if found:
                 within[name] = found
     seen = everywhere.union(*within.values())
-    return ReadableScope(everywhere, within, frozenset(kind for kind in kinds if kind not in seen))
+    refused = frozenset(kinds) - seen - failing
+    return ReadableScope(everywhere, within, refused, frozenset(failing))
 
 
 async def _candidates(client: Client, named: Sequence[str], everywhere: Iterable[Resource]) -> list[str]:
@@ -79,7 +84,10 @@ async def _candidates(client: Client, named: Sequence[str], everywhere: Iterable
     return sorted({*named, *(item["metadata"]["name"] for item in listed.items)})
 
 
-async def _allowed(client: Client, kinds: Iterable[Resource], namespace: str | None) -> list[Resource]:
+async def _allowed(
+    client: Client, kinds: Iterable[Resource], namespace: str | None, failing: set[Resource]
+) -> list[Resource]:
+    """Return which kinds may be listed, and add to ``failing`` those that the API server cannot list."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def may(kind: Resource) -> bool:
@@ -87,6 +95,11 @@ async def _allowed(client: Client, kinds: Iterable[Resource], namespace: str | N
             try:
                 await client.raw("GET", kind.path(namespace), query={"limit": "1"})
             except (Forbidden, NotFound):
+                return False
+            except InternalError:
+                if kind in (NODE, POD):  # there is nothing to show without them
+                    raise
+                failing.add(kind)
                 return False
             return True
 
