@@ -196,3 +196,42 @@ async def test_telling_of_a_failure_does_not_make_it_try_again() -> None:
         assert len(asked) < 13 + 600 / TRIED_AGAIN_SECONDS  # doubled from ten milliseconds on, and then no more
         (said,) = await errors(world, POD_CLIQUE, "model-0-a")
         assert said["description"] == f"request {len(asked)} was denied"
+
+
+class KeepsGates(InProcessTransport):
+    """Denies every change of a pod for as long as a policy is in force, as a ValidatingAdmissionPolicy does."""
+
+    def __init__(self, server: ApiServer) -> None:
+        super().__init__(server)
+        self.in_force = True
+
+    async def request(self, request: Request) -> Response:
+        """Pass on what is about something else."""
+        if not self.in_force or request.method != "PATCH" or "/pods/" not in request.path:
+            return await super().request(request)
+        body = {
+            "kind": "Status",
+            "code": 422,
+            "reason": "Invalid",
+            "message": "ValidatingAdmissionPolicy 'p' denied it",
+        }
+        return Response(422, {"content-type": "application/json"}, json.dumps(body).encode())
+
+
+@on_virtual_time
+async def test_a_policy_that_keeps_gates_is_told_of() -> None:
+    """What it says stands on the PodClique whose pods stay gated, and once it lets go they start."""
+    lines: list[KeepsGates] = []
+
+    def line(server: ApiServer) -> KeepsGates:
+        lines.append(KeepsGates(server))
+        return lines[-1]
+
+    async with a_world(line=line) as world:
+        await world.bring_up(a_pod_clique_set("model", [a_clique("a", 2)]), seconds=600)
+        (said,) = await errors(world, POD_CLIQUE, "model-0-a")
+        assert (said["code"], said["description"]) == ("Invalid", "ValidatingAdmissionPolicy 'p' denied it")
+        lines[0].in_force = False
+        await asyncio.sleep(TRIED_AGAIN_SECONDS * 1.1 + 5)
+        assert [pod.is_true("Ready") for pod in await world.pods()] == [True, True]
+        assert await errors(world, POD_CLIQUE, "model-0-a") == []

@@ -349,9 +349,19 @@ class PodCliqueController:
                 POD, pod.metadata.name, patch, pod.metadata.namespace, kind=PatchKind.JSON, type=Unread
             )
         except (NotFound, Invalid) as error:
+            if isinstance(error, Invalid) and await self._is_gated_as_seen(pod):
+                raise  # so says a policy of the cluster, not the patch
             log.debug("gate not opened", pod=pod.metadata.name, error=str(error))
         else:
             self._opened.add(pod.metadata.uid or "")
+
+    async def _is_gated_as_seen(self, pod: Pod) -> bool:
+        """Ask whether a pod still is the one that was seen, with the same gates."""
+        try:
+            found = await self._client.get(POD, pod.metadata.name, pod.metadata.namespace, type=Pod)
+        except NotFound:
+            return False
+        return found.metadata.uid == pod.metadata.uid and found.spec.scheduling_gates == pod.spec.scheduling_gates
 
     def _status(self, scene: CliqueObservation, update: CliqueUpdate) -> PodCliqueStatus:
         return clique_status(
