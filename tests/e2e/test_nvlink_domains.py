@@ -34,7 +34,12 @@ async def claim_templates(stage: Stage) -> dict[str, str | None]:
     listing = await stage.client.list(POD_CLIQUE, stage.namespace)
     found: dict[str, str | None] = {}
     for clique in listing.items:
-        claims = clique["spec"]["podSpec"].get("resourceClaims", [])
+        spec = clique["spec"]["podSpec"]
+        claims = spec.get("resourceClaims", [])
+        for container in spec["containers"]:  # a claim that no container names gives nobody a channel
+            resources = container.get("resources") or {}
+            uses = {"name": "mnnvl-claim"} in resources.get("claims", [])
+            assert uses is ("nvidia.com/gpu" in (resources.get("limits") or {}) and bool(claims)), clique["metadata"]
         names = [each["resourceClaimTemplateName"] for each in claims if each["name"] == "mnnvl-claim"]
         found[clique["metadata"]["name"]] = names[0] if names else None
     return found
