@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from spinney.api.conditions import find_condition
 from spinney.api.core import POD
 from spinney.api.kai import POD_GROUP as KAI_GROUP
 from spinney.api.labels import CHECKPOINT_GRACE
@@ -129,6 +130,41 @@ async def test_the_group_of_another_scheduler_follows_the_queue(cluster: Cluster
         await world.settle()
         (group,) = (await world.client.list(KAI_GROUP, world.namespace)).items
         assert group["spec"]["queue"] == "second"
+
+
+async def test_a_gang_that_has_begun_stays_in_its_queue(cluster: Cluster) -> None:
+    """What it holds is charged there; who asks for another queue by the label is told so."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(JOB, "runs", A_JOB, labels={"kai.scheduler/queue": "first"})
+        await world.pod("runs-0", owner)
+        await world.until(lambda: world.placed() == ["runs-0"])
+        patch = {"metadata": {"labels": {"kai.scheduler/queue": "second"}}}
+        await world.client.patch(JOB, "runs", patch, world.namespace)
+        await world.settle()
+        found = gang(world)
+        assert found.metadata.labels["kai.scheduler/queue"] == "first"
+        problem = find_condition(found.status.conditions, "GroupingProblem")
+        assert problem is not None
+        assert problem.message == ("queue second is asked for, but the gang has begun in queue first and stays there")
+
+
+async def test_a_workload_that_waited_in_a_queue_keeps_its_place(cluster: Cluster) -> None:
+    """The gang of a Job that was suspended is as old as the Job, and goes before one that came before its pods did."""
+    async with a_world(cluster) as world:
+        await world.pod("filler", gpus=8)
+        for number in range(3):
+            await world.pod(f"filler-{number}", gpus=8)
+        await world.until(lambda: len(world.placed()) == 4)
+        waited = await world.owner(JOB, "waited", A_JOB, labels={"spinney.dev/admission": "queue"})
+        await world.settle(30)
+        await world.pod("later-0", await world.owner(JOB, "later", A_JOB))
+        await world.settle(30)
+        await world.pod("waited-0", waited)
+        await world.settle(30)
+        await world.client.delete(POD, "filler", world.namespace, grace_period_seconds=0)
+        await world.settle(30)
+        assert world.placed("waited") == ["waited-0"]
+        assert world.placed("later") == []
 
 
 async def test_pods_on_their_own_follow_the_queue_of_their_deployment(cluster: Cluster) -> None:
