@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from spinney.api.conditions import find_condition
 from spinney.api.core import POD
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.api.kai import POD_GROUP as KAI_GROUP
@@ -283,3 +284,19 @@ async def test_a_backend_that_refuses_a_gang_is_heard_once(cluster: Cluster, mon
         await world.job("train", 2, least=2, scheduler="kai-scheduler")
         await world.until(lambda: len(world.placed("train")) == 2)
         assert await world.events("SyncFailed") == ["kai-scheduler: RuntimeError: no queue is called so"]
+
+
+@pytest.mark.parametrize(("phase", "scheduled"), [("Succeeded", "True"), ("Failed", "False")])
+async def test_a_gang_whose_pods_have_ended_says_so(cluster: Cluster, phase: str, scheduled: str) -> None:
+    """One that has done its work was scheduled; of one that failed nothing is left that is."""
+    async with a_world(cluster) as world:
+        await world.job("train", 2, least=2)
+        await world.settle()
+        for number in range(2):
+            done = {"status": {"phase": phase}}
+            await world.client.patch(POD, f"train-{number}", done, world.namespace, subresource="status")
+        await world.settle()
+        (gang,) = (await world.client.list(POD_GANG, world.namespace, type=PodGang)).items
+        said = find_condition(gang.status.conditions, "Scheduled")
+        assert said is not None
+        assert (said.status, said.reason, said.message) == (scheduled, "Ended", "all its pods have ended")
