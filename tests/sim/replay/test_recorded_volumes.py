@@ -242,3 +242,15 @@ def test_a_volume_that_a_pod_cannot_use_is_found(
     first, right = start(0, "a", 0, {"c0": "of-a"}), start(1, "b", 1, {"c1": "of-b"})
     assert problems_of(trace, History([first, right])) == []
     assert problems_of(trace, History([first, start(1, node, 1, volumes)])) == [f"60 s: job default-p1: {complaint}"]
+
+
+def test_a_claim_that_pods_of_a_gang_share_keeps_them_together(tmp_path: Path) -> None:
+    """Each pod had a node by itself, and the second did not reach the disk that the first one got."""
+    fixed = (a_node("a", gpus=2), a_node("b", gpus=2), a_storage_class(provisioner=LOCAL), a_group("g", minMember=2))
+    volumes = [a_volume(f"of-{node}", key="kubernetes.io/hostname", value=node) for node in "ab"]
+    pods = [a_user(f"g-{number}", "shared", group="g", gpus=2, minute=1) for number in range(2)]
+    taken(tmp_path, 0, *fixed, *volumes)
+    taken(tmp_path, 5, *fixed, *volumes, a_volume_claim("shared", minute=1), *pods)
+    trace, history = replay_of(tmp_path)
+
+    assert told(trace, history) == []

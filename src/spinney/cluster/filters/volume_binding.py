@@ -83,7 +83,7 @@ def volumes_on_node(
             continue
         for volume in _offered(view, claim):
             name = volume.metadata.name
-            if name not in without and name not in taken and _suits(volume, claim) and _reaches(view, volume)[row]:
+            if name not in without and name not in taken and _suits(volume, claim) and reaches(view, volume)[row]:
                 chosen[claim.metadata.name] = volume
                 taken.add(name)
                 break
@@ -110,11 +110,12 @@ def _bound(view: ClusterView, claims: list[PersistentVolumeClaim]) -> tuple[Mask
         if volume is None:
             gone |= ~unreachable
         else:
-            unreachable |= ~gone & ~_reaches(view, volume)
+            unreachable |= ~gone & ~reaches(view, volume)
     return unreachable, gone
 
 
-def _reaches(view: ClusterView, volume: PersistentVolume) -> Mask:
+def reaches(view: ClusterView, volume: PersistentVolume) -> Mask:
+    """Return the nodes where a volume can be used."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return view.table.alive
@@ -153,7 +154,7 @@ def _without_volume(view: ClusterView, claim: PersistentVolumeClaim, nodes: Mask
             continue
         name = volume.metadata.name
         if name not in free:
-            free[name] = _reaches(view, volume).copy()
+            free[name] = reaches(view, volume).copy()
         here = free[name] & lacking
         free[name] &= ~here
         lacking &= ~here

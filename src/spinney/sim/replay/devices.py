@@ -1,5 +1,6 @@
 """Which GPUs of its node each pod holds, by number: a division of devices that the scheduler's choices allow."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from spinney.sim.replay.trace import WHOLE, Ask, Machine
@@ -12,6 +13,18 @@ class DeviceBook:
         self._idle = {machine.name: list(range(machine.gpus - 1, -1, -1)) for machine in machines}
         self._shared: dict[str, dict[str, tuple[int, int]]] = {}
         """By machine and group: the device, and how many share it."""
+
+    def suffice(self, asks: Iterable[tuple[str, Ask, Sequence[str]]]) -> bool:
+        """Tell whether pods can have their devices, each on its machine, shared ones by group."""
+        wanted: Counter[str] = Counter()
+        opened: set[tuple[str, str]] = set()
+        for machine, ask, groups in asks:
+            if ask.milli == WHOLE:
+                wanted[machine] += ask.gpus
+            else:
+                opened |= {(machine, group) for group in groups if group not in self._shared.get(machine, {})}
+        wanted.update(machine for machine, _ in opened)
+        return all(count <= len(self._idle[machine]) for machine, count in wanted.items())
 
     def take(self, machine: str, ask: Ask, groups: Sequence[str]) -> tuple[int, ...]:
         """Give a pod its devices; pods of one group share one."""

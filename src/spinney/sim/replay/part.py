@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from spinney.api.core import Node, Pod
+from spinney.api.core import Node
 from spinney.api.labels import HOSTNAME
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.storage import PersistentVolume
@@ -313,29 +313,48 @@ class PartReplay:
         began = self._stopwatch()
         result = self.scheduler.run_cycle(release=True)
         self.history.cycle_seconds.append(self._stopwatch() - began)
-        binds = self._with_volumes(result.binds)
-        for bind in binds:
-            self._bind(bind)
-        self.history.decided += len(binds)
+        bound = self._bind_jobs(result.binds)
+        self.history.decided += bound
         # Among them may be jobs that were bound just now: what is evicted has its place first.
         for number in dict.fromkeys(self._job_of[eviction.pod][0] for eviction in result.evictions):
-            self._start_over(number, "evicted")
+            if self._states[number].places:  # one that was not bound after all has none
+                self._start_over(number, "evicted")
         if self.trace.offered_once:
             for number in list(self._waiting):
                 self._end(number)
-        refused_some = 0 < len(binds) < len(result.binds)
+        refused_some = 0 < bound < len(result.binds)
         return Cycled(bool(result.evictions) or refused_some, result.next_moment)
 
-    def _with_volumes(self, binds: Sequence[Binding]) -> Sequence[Binding]:
-        """Return the binds of jobs that get the volumes they claim: another job of the cycle may have taken one."""
-        waiting: dict[int, list[tuple[Pod, str]]] = {}
+    def _bind_jobs(self, binds: Sequence[Binding]) -> int:
+        """Bind the pods of each job that can have all it was promised; return how many pods that were.
+
+        Another job of the cycle may have taken a volume, and where drivers publish devices the scheduler counts them as
+        GPUs. In a cluster such a gang is refused before it is bound, and tried again in the next cycle.
+        """
+        of_jobs: dict[int, list[Binding]] = {}
         for bind in binds:
-            number, place = self._job_of[bind.pod]
-            recorded, record = self.trace.jobs[number].recorded, self.inventory.cluster.pod(bind.pod)
-            if recorded is not None and record is not None and recorded.pods[place].volumes:
-                waiting.setdefault(number, []).append((record.pod, bind.node))
-        refused = {number for number, placed in waiting.items() if not self._volumes.take(placed)}
-        return [bind for bind in binds if self._job_of[bind.pod][0] not in refused] if refused else binds
+            of_jobs.setdefault(self._job_of[bind.pod][0], []).append(bind)
+        bound = 0
+        for number, mine in of_jobs.items():
+            if self._gets_its_claims(number, mine):
+                for bind in mine:
+                    self._bind(bind)
+                bound += len(mine)
+        return bound
+
+    def _gets_its_claims(self, number: int, binds: Sequence[Binding]) -> bool:
+        recorded = self.trace.jobs[number].recorded
+        if recorded is None:
+            return True
+        pods = [recorded.pods[self._job_of[bind.pod][1]] for bind in binds]
+        if self.inventory.claims.catalogue.by_node:
+            asks = ((bind.node, pod.ask, bind.gpu_groups) for bind, pod in zip(binds, pods, strict=True))
+            if not self._devices.suffice(asks):
+                return False
+        if not any(pod.volumes for pod in pods):
+            return True
+        records = [(self.inventory.cluster.pod(bind.pod), bind.node) for bind in binds]
+        return self._volumes.take([(record.pod, node) for record, node in records if record is not None])
 
     def _bind(self, bind: Binding) -> None:
         """Have a pod run where it was bound; its job runs as soon as all its pods do."""

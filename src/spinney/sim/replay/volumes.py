@@ -22,7 +22,7 @@ from spinney.api.storage import (
     VolumeNodeAffinity,
 )
 from spinney.cluster.filters.storage import claim_uses, class_name
-from spinney.cluster.filters.volume_binding import is_provisioned, volumes_on_node
+from spinney.cluster.filters.volume_binding import is_provisioned, reaches, volumes_on_node
 from spinney.kube.keys import Key, key_of
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.replay.trace import ClusterChange
@@ -96,9 +96,15 @@ class PlayedVolumes:
         """Yield the claims of a pod that wait for it, each with the volume it gets on a node, if it gets one."""
         view = self._inventory.cluster.view
         row = view.table.find(node)
-        found = (view.storage.claim(pod, use.name) for use in claim_uses(pod))
+        found = [view.storage.claim(pod, use.name) for use in claim_uses(pod)]
         claims = [each for each in found if each is not None and not each.bound]
-        if row is None or not claims:
+        if row is None:
+            return
+        for claim in (each for each in found if each is not None and each.bound):
+            volume = view.storage.volumes.get(claim.spec.volume_name)
+            if volume is None or not reaches(view, volume)[row]:  # bound for a pod of the same gang, just now
+                yield claim, None
+        if not claims:
             return
         there = volumes_on_node(view, claims, row)
         for claim in claims:
