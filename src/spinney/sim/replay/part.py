@@ -2,8 +2,9 @@
 
 The scheduler is the production one, with its sessions, plugins, queues and victims. A cycle follows whatever may let a
 job start, and another whatever was evicted. A job that is evicted, or whose node fails, begins anew; a node that is
-closed takes no new pods. The same trace, configuration and seed give the same history. Policies take part as plugins of
-the configuration.
+closed takes no new pods. Budgets, device claims and volumes of a recording are played, too: what schedulers read of
+them follows from the pods of the replay. The same trace, configuration and seed give the same history. Policies take
+part as plugins of the configuration.
 """
 
 from collections.abc import Callable, Mapping, Sequence
