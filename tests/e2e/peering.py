@@ -55,6 +55,7 @@ async def _until_open(cluster: Cluster) -> None:
         async for event in cluster.client.watch(volcano.QUEUE, field_selector=selector, resource_version=version):
             if _is_open(event.object):
                 return
+    raise AssertionError(f"the watch of queue {volcano.DEFAULT_QUEUE} ended before Volcano had opened it")
 
 
 def _is_open(queue: JSON) -> bool:
