@@ -62,6 +62,34 @@ def test_events_tell_of_evictions(busy: ServedCluster) -> None:
     assert "by spinney-coscheduler: preempted for default/urgent" in busy.spinney("why", "podgang/waits-0").output
 
 
+def test_a_refused_binding_is_told(busy: ServedCluster) -> None:
+    """Where a policy denies what the scheduler decided, its words stand there, and nobody asks for a scheduler."""
+    pod: JSON = {
+        "metadata": {"name": "unbound", "namespace": "default"},
+        "spec": {"schedulerName": "elsewhere", "containers": [{"name": "main", "image": "x"}]},
+    }
+    made: JSON = busy.call(lambda client: client.create(POD, pod))
+    try:
+        assert "elsewhere has said nothing about it yet" in busy.spinney("why", "pod/unbound").output
+        about = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "unbound"}
+        event: JSON = {
+            "metadata": {"name": "unbound.1", "namespace": "default"},
+            "involvedObject": about | {"uid": made["metadata"]["uid"]},
+            "reason": "FailedBinding",
+            "message": "Failed to bind to n1: denied by policy p",
+            "type": "Warning",
+            "source": {"component": "elsewhere"},
+            "lastTimestamp": "2026-01-01T00:00:00Z",
+        }
+        busy.call(lambda client: client.create(EVENT, event))
+        told = busy.spinney("why", "pod/unbound").output
+        assert "default/unbound was not bound" in told
+        assert "by elsewhere: Failed to bind to n1: denied by policy p" in told
+        assert "has said nothing about it" not in told
+    finally:
+        busy.call(lambda client: client.delete(POD, "unbound", "default", grace_period_seconds=0))
+
+
 def test_a_set_is_answered_gang_by_gang(busy: ServedCluster) -> None:
     """A bare name is found among all kinds; each gang of the set has its part."""
     answer = busy.spinney("why", "waits")

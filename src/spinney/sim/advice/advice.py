@@ -342,7 +342,8 @@ class Advisor:
         sentences += self._lost_nodes([*by_state.get("starting", ()), *by_state.get("running", ())])
         workloads = self.snapshot.of(kueue.WORKLOAD, kueue.Workload)
         sentences += gate_sentences(by_state.get("gated", []), self._pod_gangs, workloads)
-        explanations, said, placeable, ungrouped = self._forecast(pending)
+        unbound = history_of.refused_bindings(self._events, pending, self._now)
+        explanations, said, placeable, ungrouped = self._forecast(pending, unbound)
         sentences += said
         if pending and placeable:
             state = "placeable"
@@ -366,6 +367,7 @@ class Advisor:
                 *history_of.evictions(records, self._now),
                 *self._past_evictions(subject, namespace, records),
                 *history_of.waits(records, self._now),
+                *list(unbound.values())[-1:],
             ),
             recorded=() if told is None or repeated else (_recorded(told, self._now),),
             explanations=explanations,
@@ -454,14 +456,14 @@ class Advisor:
         starts, waits = progress(self.simulation, gang)
         return Fate(starts=starts, waits=waits)
 
-    def _forecast(self, pending: Sequence[PodRecord]) -> Forecast:
+    def _forecast(self, pending: Sequence[PodRecord], unbound: Collection[PodKey] = ()) -> Forecast:
         if not pending:
             return Forecast()
         if not self.snapshot.sees(NODE):
             why = "nodes may not be listed" if self.snapshot.refused(NODE) else "what was read has no nodes"
             return Forecast(sentences=(f"{why}, so nothing could be simulated",))
         refusals = history_of.grouping_refusals(self._events)
-        return forecast(self.cycle, pending, self._gang_of, made_up=self._made_up, refusals=refusals)
+        return forecast(self.cycle, pending, self._gang_of, made_up=self._made_up, refusals=refusals, unbound=unbound)
 
 
 def _said_of_gang(scheduled: Condition) -> Said:

@@ -50,10 +50,12 @@ def forecast(
     *,
     made_up: Collection[PodKey] = (),
     refusals: Mapping[PodKey, str] = MappingProxyType({}),
+    unbound: Collection[PodKey] = (),
 ) -> Forecast:
     """Return what a simulated cycle does about pods that are pending.
 
     Pods that are ``made_up`` do not exist yet. ``refusals`` is what the grouper says of pods that it cannot group.
+    ``unbound`` are pods whose scheduler tried to bind them, and was refused.
     """
     sentences: list[str] = []
     ungrouped = frozenset(each.key for each in pending if each.key in refusals and _is_ungrouped(each.pod))
@@ -64,7 +66,7 @@ def forecast(
         sentences.append(f"a scheduling cycle would place {_names(placed)} now, on {_some(nodes)}")
         kept = sorted(each.key for each in placed if each.key in ungrouped)
         sentences += [f"but it waits for the grouper, which says: {refusals[key]}" for key in kept]
-        spoken_for = ungrouped.union(made_up)
+        spoken_for = ungrouped.union(made_up, unbound)
         silent = [each for each in placed if each.key not in spoken_for and not _is_spoken_of(each.pod)]
         sentences += [
             f"{name} has said nothing about it yet: does a scheduler of that name run{_or_meant(name)}?"

@@ -24,6 +24,8 @@ from spinney.runtime.tasks import together
 
 _EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 """Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
+UNBOUND: Final = "FailedBinding"
+"""The reason of schedulers' events about pods that the API server refused to bind, as a policy of the cluster does."""
 UNGROUPED: Final = "GroupingRefused"
 """The reason of the grouper's events about pods that wait because a rule cannot be applied."""
 GATED: Final = "SchedulingGated"
@@ -106,8 +108,8 @@ def gang_eviction(gang: PodGang, now: datetime, known: Iterable[str] = ()) -> li
 
 
 async def telling_events(client: Client, namespace: str) -> list[Event]:
-    """Read the events of one namespace that tell of evictions, and of pods that could not be grouped."""
-    reasons = (*_EVICTIONS, UNGROUPED)
+    """Read the events of one namespace that tell of evictions, and of pods that could not be grouped or bound."""
+    reasons = (*_EVICTIONS, UNBOUND, UNGROUPED)
     lists = await together(
         *(client.list(EVENT, namespace, type=Event, field_selector=f"reason={reason}") for reason in reasons)
     )
@@ -126,6 +128,21 @@ def grouping_refusals(events: Iterable[Event]) -> dict[PodKey, str]:
         PodKey(each.involved_object.namespace, each.involved_object.name): " ".join(each.message.split())
         for each in sorted(told, key=lambda each: moment_of(each) or _BEGINNING)
     }
+
+
+def refused_bindings(events: Iterable[Event], records: Iterable[PodRecord], now: datetime) -> dict[PodKey, str]:
+    """Return of each pod that waits how its last binding was refused; of the pod that was refused last, last."""
+    waiting = {(record.key, record.pod.metadata.uid) for record in records if record.status in WAITING}
+    found: dict[PodKey, str] = {}
+    for event in sorted(events, key=lambda each: moment_of(each) or _BEGINNING):
+        about = PodKey(event.involved_object.namespace, event.involved_object.name)
+        if event.reason == UNBOUND and (about, event.involved_object.uid) in waiting:
+            who = event.reporting_component or event.source.component
+            found.pop(about, None)
+            found[about] = (
+                f"{about} was not bound{_ago(moment_of(event), now)} by {who}: {' '.join(event.message.split())}"
+            )
+    return found
 
 
 def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:
