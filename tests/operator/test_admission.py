@@ -38,7 +38,7 @@ from spinney.kube.keys import Key
 from spinney.kube.webhooks.certificates import new_certificate
 from spinney.kube.webhooks.server import ServicePlace, WebhookServer
 from spinney.operator.admission.authorization import WriteAuthorizer
-from spinney.operator.admission.rules import DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
+from spinney.operator.admission.rules import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
 from spinney.operator.admission.webhooks import TIMEOUT_SECONDS, register
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
@@ -423,6 +423,29 @@ def test_who_may_touch_managed_objects(asked: JSON, allowed: bool, warned: bool)
     judge = WriteAuthorizer(sets.get, operator=OPERATOR, exempt=("trusted",)).judge
     refusal, warnings = judge(convert(AdmissionRequest, review))
     assert (refusal is None, bool(warnings)) == (allowed, warned)
+
+
+async def test_a_warning_of_the_authorizer_reaches_who_asks() -> None:
+    """An object of a set that is not there may be written, and its writer hears that nothing protects it."""
+    runtime = Runtime.virtual()
+    client = Client(InProcessTransport(ApiServer(runtime)), runtime)
+    operator = Operator(client, Settings(operator_user=OPERATOR))
+    body = a_review("CREATE", {"metadata": {"name": "x", "labels": MANAGED}})
+    response = json.loads(await operator.admission.answer(AUTHORIZE, body))["response"]
+    assert response["allowed"]
+    assert response["warnings"] == ["PodCliqueSet 'model' does not exist; the object is not protected"]
+
+
+@pytest.mark.parametrize("path", [VALIDATE_SET, VALIDATE_TOPOLOGY])
+async def test_an_object_of_another_shape_is_a_mistake_of_who_sent_it(path: str) -> None:
+    """The API server's schema lets no such object through; where it has none, the answer says what does not fit."""
+    body = a_review("CREATE", {"metadata": {"name": "x"}, "spec": 5})
+    response = json.loads(await idle(Runtime.virtual()).admission.answer(path, body))["response"]
+    assert not response["allowed"]
+    assert response["status"]["code"] == 400
+    assert (
+        "does not have the expected shape: Expected `object`, got `int` - at `$.spec`" in response["status"]["message"]
+    )
 
 
 @on_virtual_time
