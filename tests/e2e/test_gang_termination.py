@@ -137,9 +137,10 @@ async def test_a_gang_that_never_ran_is_waiting_not_broken(a_stage: Stages) -> N
         await stage.deploy(workload1_gt())
         await stage.until_pending(10)
         await expect_untouched(stage, stage.uids())
-        for each in stage.chronicle.log():
-            if each.kind is PodCliqueScalingGroup:
-                assert find_condition(each.object.status.conditions, "GangTerminationInProgress") is None
+        groups = [each.object for each in stage.chronicle.log() if each.kind is PodCliqueScalingGroup]
+        assert groups
+        for group in groups:
+            assert find_condition(group.status.conditions, "GangTerminationInProgress") is None
 
 
 @on(*ONE_OF_EACH)

@@ -169,7 +169,9 @@ def test_reasons_name_the_pods_of_the_job_they_are_about(plugin: type[Plugin], e
     for name in ("first", "second", "third"):
         put_job(inventory, name, count, gpus=1)
     config = SchedulerConfig(actions=("allocate",), explain=explain)
-    for refused in a_scheduler(inventory, plugin, config=config).run_cycle().unschedulable:
+    found = a_scheduler(inventory, plugin, config=config).run_cycle().unschedulable
+    assert [refused.gang.name for refused in found] == ["first", "second", "third"]
+    for refused in found:
         texts = [refused.message, *(error.message for error in refused.errors)]
         mentioned = {word for word in ("first", "second", "third") for text in texts if word in text}
         assert mentioned <= {refused.gang.name}, texts
@@ -183,7 +185,9 @@ def test_a_topology_that_is_too_small_is_told_to_each_job_by_name() -> None:
         gang = a_gang(name, minimum=2, topology=TopologyConstraintInfo("dc", required=RACK))
         put_gang(inventory, gang, [a_pod(f"{name}-{n}", gang=name, gpus=8) for n in range(2)])
     config = SchedulerConfig(actions=("allocate",), explain=False)
-    for refused in a_scheduler(inventory, config=config).run_cycle().unschedulable:
+    found = a_scheduler(inventory, config=config).run_cycle().unschedulable
+    assert [refused.gang.name for refused in found] == ["first", "second"]
+    for refused in found:
         assert f"of job {refused.gang.name}" in refused.message
 
 

@@ -181,7 +181,9 @@ def test_reasons_name_the_pod_and_the_node_they_are_about() -> None:
         pod = a_pod(f"p{number}", gang=f"job{number}", gpus=1, labels={"role": "leader"})
         put_gang(inventory, a_gang(f"job{number}"), [pod])
 
-    for unschedulable in a_scheduler(inventory, LeadersOffSpot).run_cycle().unschedulable:
+    found = a_scheduler(inventory, LeadersOffSpot).run_cycle().unschedulable
+    assert [unschedulable.gang.name for unschedulable in found] == ["job0", "job1"]
+    for unschedulable in found:
         expected = f"leader p{unschedulable.gang.name[-1]} may not run on spot node spot-1"
         assert expected in unschedulable.message
 
