@@ -135,7 +135,6 @@ async def test_a_container_learns_its_place(cluster: Cluster, reviews: Reviews) 
             assert list(found)[-1] == "POD_NAME"
 
 
-@pytest.mark.skipif("queues" not in FILES, reason="the queues lie beside the checkout")
 async def test_the_queues_of_the_workloads(cluster: Cluster, reviews: Reviews) -> None:
     """With the queues they name installed, KAI's workloads run as without."""
     async with a_mixed_stage(cluster, reviews) as stage:
