@@ -53,6 +53,7 @@ class QueueStatuses:
     async def run(self) -> None:
         """Write what changes, until cancelled; a cluster that has KAI's controller is left to it."""
         left_to_kai: bool | None = None
+        again: asyncio.TimerHandle | None = None
         while True:
             await self._changed.wait()
             await self._client.runtime.clock.sleep(_GATHER)
@@ -67,7 +68,9 @@ class QueueStatuses:
                     await self._write(self._queues)
             except KubeError as error:
                 log.warning("queue status not written, tried again later", error=str(error))
-                asyncio.get_running_loop().call_later(_AGAIN, self.look_again)
+                if again is not None:  # each that is left would have all later attempts made once more
+                    again.cancel()
+                again = asyncio.get_running_loop().call_later(_AGAIN, self.look_again)
 
     async def _write(self, queues: WatchCache[kai.Queue]) -> None:
         """Write what differs; a queue that is refused keeps no other from it, and is raised once they were written."""

@@ -6,6 +6,7 @@ from spinney.api.core import POD
 from spinney.api.labels import KAI_POD_GROUP, KAI_QUEUE
 from spinney.api.struct import JSON
 from spinney.kube.crds import install_crds
+from spinney.kube.transport import Response
 from tests.scheduler.process.world import NS, World, given_a_world, status
 
 QUOTA = {"quota": 2, "limit": -1, "overQuotaWeight": 1}
@@ -111,3 +112,26 @@ async def test_a_status_that_was_refused_is_written_later(world: World) -> None:
         world.transport.fault = lambda method, path: None
         await world.settle(60)
         assert (await status_of(world, "team"))["allocated"]["nvidia.com/gpu"] == "1"
+
+
+@given_a_world
+async def test_a_status_that_is_refused_is_not_tried_more_often_for_what_happened_meanwhile(world: World) -> None:
+    """Each change is one more attempt; once nothing changes, one is made each half minute."""
+    await two_queues(world)
+    tried: list[str] = []
+
+    def refuse(method: str, path: str) -> Response | None:
+        if "/queues/" not in path or method == "GET":
+            return None
+        tried.append(path)
+        return status(403, "Forbidden")
+
+    world.transport.fault = refuse
+    async with world.scheduler():
+        for number in range(10):
+            await a_pod_of_team(world, f"p{number}")
+            await world.settle(3)
+        await world.settle(60)
+        tried.clear()
+        await world.settle(600)
+        assert 2 * 15 <= len(tried) <= 2 * 20, "two queues"
