@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.api.core import POD
+from spinney.api.core import EVENT, POD
 from spinney.api.coscheduling import POD_GROUP
 from tests.conftest import Cluster
 
@@ -45,5 +45,25 @@ async def test_a_group_that_has_ended_was_scheduled(cluster: Cluster) -> None:
                 assert condition(world, "gang")[0] == "True"
             for name in ("gang-0", "gang-1"):
                 await world.client.delete(POD, name, world.namespace, grace_period_seconds=0)
+                await world.settle(30)
+                assert condition(world, "gang")[0] == "True"
+
+
+async def test_a_group_that_was_changed_before_it_ended_was_scheduled(cluster: Cluster) -> None:
+    """A change that asks for no more pods, such as of a time-out, is no reason to say that an ended group waits."""
+    async with a_world(cluster) as world:
+        await world.nodes(a_node("n1"))
+        async with world.scheduling():
+            await world.gang("gang", 2)
+            await until_scheduled(world)
+            changed = {"spec": {"scheduleTimeoutSeconds": 90}}
+            await world.client.patch(POD_GROUP, "gang", changed, world.namespace)
+            await world.settle(30)
+            events = (await world.client.list(EVENT, world.namespace)).items
+            of_group = [event for event in events if event["involvedObject"]["kind"] == "PodGroup"]
+            assert [(event["reason"], event["count"]) for event in of_group] == [("Scheduled", 1)]
+            for name in ("gang-0", "gang-1"):
+                ended = {"status": {"phase": "Succeeded"}}
+                await world.client.patch(POD, name, ended, world.namespace, subresource="status")
                 await world.settle(30)
                 assert condition(world, "gang")[0] == "True"

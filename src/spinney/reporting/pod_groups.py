@@ -23,7 +23,7 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.keys import Key
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import FAILED_SCHEDULING
-from spinney.reporting.verdicts import WAITING, GangStanding, Standings, is_served
+from spinney.reporting.verdicts import WAITING, GangStanding, GangVerdict, Standings, is_served
 from spinney.runtime import Runtime
 
 
@@ -84,11 +84,12 @@ class ScheduledCondition(StatusKind[Any]):
         was = find_condition(found.status.conditions, kind.condition)
         if said is None or not is_served(standing.members, self._names):
             return None
-        if said.reason == WAITING and not self._outdated(found, was):
+        outdated = self._outdated(found, was)
+        if said.reason == WAITING and not outdated:
             return None
         status: ConditionStatus = "True" if said.scheduled else "False"
         settled = kind.native and is_true(found.status.conditions, kind.condition)
-        if settled or (was is not None and (was.status, was.message) == (status, said.message)):
+        if settled or (_says(was, said) and not outdated):
             return None
         condition = Condition(
             type=kind.condition,
@@ -114,9 +115,14 @@ class ScheduledCondition(StatusKind[Any]):
 
     def event_with(self, found: Any, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell that a group is scheduled, or why not."""
-        said = standing.said
-        if said is None or not self._tells:
+        said, was = standing.said, find_condition(found.status.conditions, self._kind.condition)
+        if said is None or not self._tells or _says(was, said):
             return None
         if said.scheduled:
             return ObjectEvent("Normal", said.reason, said.message)
         return ObjectEvent("Warning", FAILED_SCHEDULING, bounded(said.message, EVENT_BYTES))
+
+
+def _says(was: Condition | None, said: GangVerdict) -> bool:
+    """Tell whether a condition says it already."""
+    return was is not None and (was.status, was.message) == ("True" if said.scheduled else "False", said.message)
