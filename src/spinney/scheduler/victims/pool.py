@@ -83,9 +83,27 @@ class _LeafQueue:
         """Return the possible victims, the least important first."""
         return sorted(_possible_victims(self._session, map(self._session.job, self.preemptible)))
 
+    @cached_property
+    def by_job(self) -> dict[GangKey, VictimJob]:
+        """Return them by job: a commit may take hundreds, and looks for each."""
+        return {victim.job.key: victim for victim in self.victims}
+
     def forget_victims(self) -> None:
         """Have them found anew."""
         self.__dict__.pop("victims", None)
+        self.__dict__.pop("by_job", None)
+
+    def look_again(self, job: PodGroupInfo) -> None:
+        """Take in what became of a job, where victims were looked for."""
+        if "victims" not in self.__dict__ or job.key not in self.preemptible:
+            return
+        old = self.by_job.pop(job.key, None)
+        if old is not None:
+            # Not by its place: a comparison may see by now what the scenario changed.
+            self.victims.remove(old)
+        for victim in _possible_victims(self._session, [job]):
+            insort(self.victims, victim)
+            self.by_job[job.key] = victim
 
     @property
     def lot(self) -> Lot | None:
@@ -147,7 +165,8 @@ class VictimPool:
 
     def holds(self, job: PodGroupInfo) -> bool:
         """Tell whether a job could be a victim now."""
-        return any(victim.job is job for victim in self.of_queue(job.queue))
+        self._follow_order()
+        return job.key in self._leaves[job.queue].by_job
 
     def has_any(
         self, queues: Iterable[str], may_be: Callable[[int], bool], admits: Callable[[PodGroupInfo], bool]
@@ -233,15 +252,12 @@ class VictimPool:
         """Take in what a committed scenario did to ``jobs``."""
         for job in jobs:
             leaf = self._leaves.get(job.queue)
-            if leaf is None or "victims" not in leaf.__dict__ or job.key not in leaf.preemptible:
+            if leaf is None:
                 continue
-            if not self._keeps_order:
+            if self._keeps_order:
+                leaf.look_again(job)
+            elif job.key in leaf.preemptible:
                 leaf.forget_victims()
-                continue
-            # Not by its place: a comparison may see by now what the scenario changed.
-            leaf.victims[:] = [victim for victim in leaf.victims if victim.job is not job]
-            for victim in _possible_victims(self._session, [job]):
-                insort(leaf.victims, victim)
 
     def _follow_order(self) -> None:
         """Forget every order that may have changed."""
