@@ -19,7 +19,7 @@ from spinney.kube.controller import Controller
 from spinney.kube.delegation import Delegation
 from spinney.kube.guarding import NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost
-from spinney.kube.manager import ComponentFailed, Manager
+from spinney.kube.manager import OPTIONAL_SECONDS, ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime, run_virtual
@@ -398,6 +398,23 @@ async def test_a_signal_stops_the_process_gracefully() -> None:
     async with asyncio.timeout(60):
         await running
     runtime.executor.close()
+
+
+@on_virtual_time
+async def test_a_kind_that_one_part_needs_is_waited_for() -> None:
+    """That another part of the process can do without it, or has begun to read it, changes nothing."""
+    process = Process(with_lease=False)
+    process.server.list_faults = deque(["refuse"] * 100)
+    process.manager.begin(THING, Thing)
+    process.manager.cache(THING, Thing, optional=True)
+    running = asyncio.create_task(process.manager.run())
+    ready = asyncio.create_task(process.manager.wait_until_ready())
+    await process.runtime.clock.sleep(2 * OPTIONAL_SECONDS)
+    assert not ready.done()
+    process.server.list_faults.clear()
+    await ready
+    process.manager.stop()
+    await running
 
 
 async def test_a_process_that_works_without_a_kind_is_ready_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,3 +41,6 @@ CONSTRAINTS: Final[Mapping[Resource, type[Any]]] = {
     DEVICE_CLASS: DeviceClass,
 }
 """What pods refer to, so that a change may help one that waits."""
+INDISPENSABLE: Final = frozenset({PRIORITY_CLASS, POD_DISRUPTION_BUDGET, NAMESPACE, RESOURCE_CLAIM})
+"""What must be known before anything is decided, where it is served: who may be disturbed, who keeps apart from whom,
+which devices are taken. Of the other kinds nothing is assumed: what refers to them waits."""

@@ -88,7 +88,7 @@ class Manager:
         self._linger_seconds = linger_seconds
         self._caches: dict[tuple[Any, ...], WatchCache[Any]] = {}
         self._begun: dict[WatchCache[Any], asyncio.Task[None]] = {}
-        self._optional: set[WatchCache[Any]] = set()
+        self._needed: set[WatchCache[Any]] = set()
         self._controllers: list[Controller] = []
         self._runnables: list[Runnable] = []
         self._recorders: list[EventRecorder] = []
@@ -114,7 +114,7 @@ class Manager:
     ) -> WatchCache[T]:
         """Return the one cache of this resource, type and selection, made on first use; indexes add up.
 
-        While one that is ``optional`` cannot be listed, the process does its work without it.
+        While one that is ``optional`` for all who ask for it cannot be listed, the process does its work without it.
         """
         identity = (resource, type, label_selector)
         cache = self._caches.get(identity)
@@ -123,8 +123,8 @@ class Manager:
         for name, function in indexes.items():
             if not cache.has_index(name):
                 cache.add_index(name, function)
-        if optional:
-            self._optional.add(cache)
+        if not optional:
+            self._needed.add(cache)
         return cache
 
     def watch(self, resource: Resource, type: type[T], label_selector: str | None = None) -> WatchCache[T]:
@@ -135,7 +135,7 @@ class Manager:
 
     def begin(self, resource: Resource, type: type[Any]) -> None:
         """Begin to read a resource before :meth:`run`, which goes on with it; :meth:`abandon` it where that fails."""
-        cache = self.cache(resource, type)
+        cache = self.cache(resource, type, optional=True)  # who needs it says so
         if cache not in self._begun:
             self._begun[cache] = asyncio.create_task(cache.run())
 
@@ -294,10 +294,10 @@ class Manager:
 
     async def _sync(self) -> None:
         for cache in self._caches.values():
-            await (cache.wait_for_attempt() if cache in self._optional else cache.wait_for_sync())
+            await (cache.wait_for_sync() if cache in self._needed else cache.wait_for_attempt())
         try:
             async with asyncio.timeout(OPTIONAL_SECONDS):
-                for cache in self._optional:
+                for cache in self._caches.values():
                     await cache.wait_for_sync()
         except TimeoutError:
             log.error(  # noqa: TRY400 - it is told

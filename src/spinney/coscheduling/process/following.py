@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.resource import Resource
-from spinney.api.scheduling_kinds import CONSTRAINTS
+from spinney.api.scheduling_kinds import CONSTRAINTS, INDISPENSABLE
 from spinney.coscheduling.process.intake import CoschedulingIntake
 from spinney.coscheduling.process.reading import OPTIONAL_KINDS
 from spinney.kube.cache import WatchCache
@@ -33,7 +33,7 @@ def follow_cluster(
     # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
     for resource, kind in OPTIONAL_KINDS.items():
         if resource in served:
-            follow(manager.cache(resource, kind, optional=True))
+            follow(manager.cache(resource, kind, optional=resource not in INDISPENSABLE))
     follow(manager.cache(NODE, Node))
     follow(manager.cache(POD, Pod))
     manager.follow_later(

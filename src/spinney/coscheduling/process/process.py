@@ -206,7 +206,8 @@ class CoschedulerProcess:
         if found is None:
             found = await served(self._client, OPTIONAL_KINDS)
         follow_cluster(self.manager, found, intake, self._unreadable, group_kind=self._group_kind_followed)
-        self.services.late_volumes.follow(self.manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim))
+        claims = self.manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, optional=True)
+        self.services.late_volumes.follow(claims)
         self.manager.add_runnable(CYCLES, self._schedule_for_ever)
         self.manager.add_runnable("safety flush", self._flush_for_ever)
 

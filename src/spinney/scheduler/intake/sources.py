@@ -10,7 +10,7 @@ from spinney.api import kai, volcano
 from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
-from spinney.api.scheduling_kinds import ABOUT_GROUPS, CONSTRAINTS
+from spinney.api.scheduling_kinds import ABOUT_GROUPS, CONSTRAINTS, INDISPENSABLE
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 
 COMPONENT: Final = "spinney-scheduler"
@@ -26,6 +26,11 @@ OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     kai.TOPOLOGY: kai.Topology,
     volcano.POD_GROUP: volcano.PodGroup,
 }
+
+
+def is_indispensable(resource: Resource) -> bool:
+    """Tell whether nothing may be decided before a kind was read; without queues nobody would keep to a quota."""
+    return resource in INDISPENSABLE or resource in {POD, NODE, kai.QUEUE}
 
 
 def type_of(resource: Resource) -> type[Any]:

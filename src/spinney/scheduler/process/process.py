@@ -52,7 +52,7 @@ from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.intake.sources import COMPONENT, OPTIONAL_KINDS, type_of
+from spinney.scheduler.intake.sources import COMPONENT, OPTIONAL_KINDS, is_indispensable, type_of
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.abandoned_claims import give_back_claims
 from spinney.scheduler.process.commit import BookPositions, portion
@@ -249,11 +249,11 @@ class SchedulerProcess:
         if found is None:
             found = await served(self._client, OPTIONAL_KINDS)
         for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in found)):
-            self._follow(self.manager.cache(resource, type_of(resource), optional=resource in OPTIONAL_KINDS))
+            self._follow(self._cache(resource))
         if self._writing:
             for resource, follow in self._reported.items():
                 if resource in found:
-                    follow(self.manager.cache(resource, type_of(resource)))
+                    follow(self._cache(resource))
             self._verdicts.tell(self._statuses)
             for status in self._statuses:
                 self.manager.add(status.controller)
@@ -266,6 +266,9 @@ class SchedulerProcess:
     def stop(self) -> None:
         """Ask for a graceful stop."""
         self.manager.stop()
+
+    def _cache(self, resource: Resource) -> WatchCache[Any]:
+        return self.manager.cache(resource, type_of(resource), optional=not is_indispensable(resource))
 
     # -- events ------------------------------------------------------------------------------------------------------
 
