@@ -258,6 +258,9 @@ async def test_an_error_that_is_not_a_status_still_says_something() -> None:
         server.answer = answering((502, b"<html>bad gateway</html>"))
         with pytest.raises(ApiError, match=r"GET /api/v1/namespaces/x/pods/a answered 502: <html>bad gateway"):
             await client.get(POD, "a", "x")
+        server.answer = answering((502, b'{"message":"caf\xe9"}'))
+        with pytest.raises(ApiError, match=r'answered 502: {"message":"caf'):
+            await client.get(POD, "a", "x")
 
 
 @pytest.mark.parametrize(
@@ -316,7 +319,13 @@ async def test_an_answer_of_the_wrong_shape_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b"<html>maintenance</html>", b'{"message":"maintenance"}', b'{"kind":"Pod","metadata":{"name":"b"}}']
+    "said",
+    [
+        b"<html>maintenance</html>",
+        b'{"message":"maintenance"}',
+        b'{"kind":"Pod","metadata":{"name":"b"}}',
+        b'{"kind":"\xe9"}',
+    ],
 )
 @pytest.mark.parametrize(
     "ask",

@@ -26,7 +26,7 @@ def check_object(body: bytes, request: str, *, kind: str = "", name: str = "") -
     expected = f"a {kind} {name}".rstrip() if kind else f"an object {name}".rstrip()
     try:
         found = _decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise undecodable(body, request, expected, problem) from problem
     if (kind and found.kind != kind) or (name and found.metadata.name != name):
         raise undecodable(body, request, expected, f"it is {found.kind} {found.metadata.name}".rstrip())

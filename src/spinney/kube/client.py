@@ -554,7 +554,7 @@ class Client:
 def _decoded(body: bytes, type: type[T], request: str) -> T:
     try:
         return msgspec.json.decode(body, type=type)
-    except (msgspec.DecodeError, RecursionError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         expected = getattr(type, "__name__", str(type)).lstrip("_")
         raise undecodable(body, request, f"a {expected}", problem) from problem
 

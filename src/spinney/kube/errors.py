@@ -197,7 +197,7 @@ def error_from_response(code: int, body: bytes, headers: Mapping[str, str], *, r
     """
     try:
         status = msgspec.json.decode(body, type=Status)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         text = body[:200].decode("utf-8", "replace").strip()
         status = Status(message=f"{request} answered {code}" + (f": {text}" if text else ""))
     details = status.details or StatusDetails()
