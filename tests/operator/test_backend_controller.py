@@ -14,8 +14,9 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import BACKEND_READY, CONSTRAINT_NOT_HONOURED, INITIALIZED, POD_GANG, SCHEDULED, PodGang
 from spinney.backends import Capabilities, Catalogue, PodManifest, Profile, Profiles, SchedulerBackend, additions
 from spinney.backends.builtin import BACKENDS
-from spinney.backends.interface import Degradation
+from spinney.backends.interface import Degradation, Rejected
 from spinney.backends.kube import KubeSchedulerConfig
+from spinney.kube.controller import RESYNC_SECONDS
 from spinney.operator.configuration import WORKERS
 from spinney.operator.operator import Settings
 from spinney.operator.pod_states import has_gate
@@ -39,6 +40,7 @@ class Recorder(SchedulerBackend):
     writes_scheduled: ClassVar[bool] = False
     undecided: ClassVar[tuple[str, ...]] = ()  # how the names of sets begin that it never judges
     confused: ClassVar[int] = 0  # how many times it cannot judge a set
+    rejecting: ClassVar[bool] = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -77,6 +79,8 @@ class Recorder(SchedulerBackend):
         if type(self).confused:
             type(self).confused -= 1
             raise ConnectionError("the scheduler does not answer")
+        if type(self).rejecting:
+            raise Rejected("not now")
         return [Degradation("gang_scheduling", "there are no gangs here")]
 
 
@@ -85,7 +89,7 @@ def settings() -> tuple[Settings, Catalogue]:
     Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
     Recorder.leaving, Recorder.leaving_at_sync = (), ()
     Recorder.hanging, Recorder.clumsy, Recorder.undecided, Recorder.writes_scheduled = (), (), (), False
-    Recorder.confused = 0
+    Recorder.confused, Recorder.rejecting = 0, False
     catalogue = Catalogue()
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
     for backend in backends:
@@ -319,6 +323,18 @@ async def test_a_backend_that_could_not_judge_a_set_is_asked_again(world: World)
     condition = find_condition((await the_set(world, "model")).status.conditions, CAPABILITIES_MET)
     assert condition is not None
     assert (condition.status, condition.reason) == ("False", "Degraded")
+
+
+@given_a_recorder
+async def test_a_rejected_set_says_so_until_its_backend_says_otherwise(world: World) -> None:
+    """While a backend that is asked again takes its time, what it said last counts."""
+    Recorder.rejecting = True
+    await world.bring_up(a_pod_clique_set("model"))
+    Recorder.undecided = ("model",)
+    await world.settle(RESYNC_SECONDS * 1.2)
+    condition = find_condition((await the_set(world)).status.conditions, CAPABILITIES_MET)
+    assert condition is not None
+    assert (condition.status, condition.reason, condition.message) == ("False", "Rejected", "not now")
 
 
 @on_virtual_time

@@ -54,7 +54,9 @@ class SetCapabilities:
         """Return what the backend says of this generation of a set, and the scheduler of its gangs."""
         generation = (pcs.metadata.uid, pcs.metadata.generation)
         known = self._answers.get(key)
-        if known is None or known[0] != generation or self._clock.monotonic() >= known[2]:
+        if known is not None and known[0] != generation:
+            known = None
+        if known is None or self._clock.monotonic() >= known[2]:
 
             async def ask() -> None:
                 answer = await _answer(backend, pcs)
@@ -62,15 +64,16 @@ class SetCapabilities:
                 self._answers[key] = generation, answer, self._clock.monotonic() + lasts
 
             outcome = await self._calls.outcome(key, generation, backend.name, ask)
-            if outcome is None:
-                text = f"{backend.name} has not answered yet"
-                return Condition(type=CAPABILITIES_MET, status="Unknown", reason="Validating", message=text)
-            if outcome.error is not None:
+            if outcome is not None and outcome.error is not None:
                 log.warning("backend could not judge", podcliqueset=str(key), error=outcome.error)
                 return Condition(
                     type=CAPABILITIES_MET, status="Unknown", reason=VALIDATION_FAILED, message=outcome.error
                 )
-            known = self._answers[key]
+            if outcome is not None:
+                known = self._answers[key]
+            elif known is None:
+                text = f"{backend.name} has not answered yet"
+                return Condition(type=CAPABILITIES_MET, status="Unknown", reason="Validating", message=text)
         answer = known[1]
         if isinstance(answer, str):
             return Condition(type=CAPABILITIES_MET, status="False", reason="Rejected", message=answer)
