@@ -168,7 +168,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1"
 async def test_access_reviews_tell(api: Api, attributes: JSON, allowed: bool) -> None:
     """A review says whether somebody may do something, and through which binding."""
     await api.create(BINDINGS, a_binding("view", "bob"))
-    about = {"spec": {"user": "bob", "resourceAttributes": attributes}}
+    about = {"spec": {"user": "bob", "extra": {"scopes": None}, "resourceAttributes": attributes}}
     status = (await api.create(f"{REVIEWS}/subjectaccessreviews", about))["status"]
     assert status["allowed"] is allowed
     if allowed:

@@ -23,7 +23,7 @@ def review_access(authorizer: Authorizer, kind: Resource, body: JSON, user: User
     if kind.kind != "SelfSubjectAccessReview":
         if not spec.get("user") and not spec.get("groups"):
             causes.append(invalid("spec.user", "", "at least one of user or group must be specified"))
-        extra = {name: tuple(values) for name, values in (spec.get("extra") or {}).items()}
+        extra = {name: tuple(values or ()) for name, values in (spec.get("extra") or {}).items()}
         user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
     if namespace is not None:
         causes += _local_causes(spec, namespace)
