@@ -285,8 +285,8 @@ async def test_a_kind_that_is_not_served_is_told_from_an_object_that_is_not_ther
         with pytest.raises(NotFound) as caught:
             await client.get(POD, "a", "x")
     assert str(caught.value) == (
-        "GET /api/v1/namespaces/x/pods/a: the API server does not serve this kind in this version; "
-        "install a CustomResourceDefinition that has it, or switch on its API if it is Kubernetes' own"
+        "GET /api/v1/namespaces/x/pods/a: the API server does not serve this kind, or this part of it, in this "
+        "version; install a CustomResourceDefinition that has it, or switch on its API if it is Kubernetes' own"
     )
 
 

@@ -207,7 +207,7 @@ def error_from_response(code: int, body: bytes, headers: Mapping[str, str], *, r
     message = status.message or f"{request} answered {code}"
     if code == 404 and (body.strip() == _NO_SUCH_PATH or status.message == _NO_SUCH_RESOURCE):
         message = (
-            f"{request}: the API server does not serve this kind in this version; "
+            f"{request}: the API server does not serve this kind, or this part of it, in this version; "
             "install a CustomResourceDefinition that has it, or switch on its API if it is Kubernetes' own"
         )
     return error_from(Status(code=code, reason=status.reason, message=message, details=details))
