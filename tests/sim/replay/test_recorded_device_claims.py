@@ -21,12 +21,15 @@ DRIVER = "gpu.example.com"
 A_CLASS: JSON = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": DRIVER}, "spec": {}}
 
 
-def a_slice(node: str, count: int) -> JSON:
-    """Return what a driver publishes on a node."""
+def a_slice(node: str, count: int, *, name: str = "", minute: int | None = None, generation: int = 1) -> JSON:
+    """Return what a driver publishes on a node, since a minute if one is named."""
     devices = [{"name": f"d{number}"} for number in range(count)]
-    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    pool = {"name": node, "generation": generation, "resourceSliceCount": 1}
     spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec}
+    metadata = {"name": name or node}
+    if minute is not None:
+        metadata["creationTimestamp"] = BEGIN.replace(minute=minute).isoformat().replace("+00:00", "Z")
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
 
 
 def a_claim(
@@ -126,6 +129,22 @@ def test_devices_come_and_go_with_what_drivers_publish(tmp_path: Path) -> None:
     trace, history = replay_of(tmp_path)
 
     assert told(trace, history) == [(540, "started", "default-p")]
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_driver_that_was_started_anew_publishes_the_same_devices_once(generation: int, tmp_path: Path) -> None:
+    """Its slices have other names then, and for a while both are there: the check went on without the devices."""
+    fixed = a_node("n", gpus=0), A_CLASS
+    before = a_slice("n", 2, name="n-k4x7d", minute=0)
+    after = a_slice("n", 2, name="n-w2b9q", minute=3, generation=generation)
+    both = [before] if generation > 1 else []
+    taken(tmp_path, 0, *fixed, before)
+    taken(tmp_path, 5, *fixed, *both, after, a_claim("c", 2, minute=4), a_user("p", "c", minute=4))
+    taken(tmp_path, 7, *fixed, after)
+    taken(tmp_path, 9, *fixed, after, a_claim("d", minute=8), a_user("q", "d", minute=8))
+    trace, history = replay_of(tmp_path)
+
+    assert devices(trace, history) == {"default-p": {"d0", "d1"}, "default-q": {"d0"}}
 
 
 def test_a_claim_named_by_pods_of_another_scheduler_may_be_used_without_a_queue(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ class ClaimRules:
         self._asked: dict[Key, ResourceClaim] = {}
         """Claims as they came last, those that are gone included: jobs that use them keep them."""
         self._slices: dict[str, ResourceSlice] = {}
-        self._on: dict[PublishedDevice, str] = {}
-        """The node of each device that is published."""
+        self._on: dict[PublishedDevice, dict[str, str]] = {}
+        """The node of each device that is published, by the slices that have it: an old one may still be there."""
         self._holder: dict[PublishedDevice, Key] = {}
         self._held: dict[Key, set[PublishedDevice]] = {}
         """The same the other way round."""
@@ -76,7 +76,7 @@ class ClaimRules:
 
     def _elsewhere(self, key: Key, devices: Sequence[GivenDevice], node: str) -> Iterator[str]:
         for each in devices:
-            if self._on.get(each.published) != node:
+            if node not in self._on.get(each.published, {}).values():
                 yield f"claim {key} has device {each.name} of {each.pool}, which {node} does not offer then"
 
     def _move_to(self, moment: float) -> None:
@@ -93,10 +93,11 @@ class ClaimRules:
         name = found.metadata.name
         before = self._slices.pop(name, None)
         for device in _devices_of(before) if before is not None else ():
-            self._on.pop(device, None)
+            self._on[device].pop(name, None)
         if not gone:
             self._slices[name] = found
-            self._on |= dict.fromkeys(_devices_of(found), found.spec.node_name or "")
+            for device in _devices_of(found):
+                self._on.setdefault(device, {})[name] = found.spec.node_name or ""
 
 
 def _devices_of(found: ResourceSlice) -> Iterator[PublishedDevice]:
