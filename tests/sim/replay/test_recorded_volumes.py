@@ -254,3 +254,53 @@ def test_a_claim_that_pods_of_a_gang_share_keeps_them_together(tmp_path: Path) -
     trace, history = replay_of(tmp_path)
 
     assert told(trace, history) == []
+
+
+def test_a_claim_that_was_made_anew_and_bound_stays(tmp_path: Path) -> None:
+    """Its job waited longer than in the recording; what had become of the former claim was done to the new one then."""
+    fixed = (a_node("a"), a_storage_class("now", late=False))
+    blocker = a_pod("blocker", "a", gpus=4)
+    former = a_volume_claim("disk", "d", of="now"), a_volume("d", "disk", of="now")
+    new = a_volume_claim("disk", "e", of="now", minute=6), a_volume("e", "disk", of="now")
+    new[0]["metadata"]["uid"] = new[1]["spec"]["claimRef"]["uid"] = "disk-2"
+    taken(tmp_path, 0, *fixed, blocker, *former)
+    taken(tmp_path, 2, *fixed, blocker, *former, a_user("p", "disk", "a", gpus=4, minute=1))
+    taken(tmp_path, 5, *fixed, blocker)
+    taken(tmp_path, 7, *fixed, blocker, *new)
+    taken(tmp_path, 9, *fixed, *new)
+    taken(tmp_path, 20, *fixed, *new, a_user("q", "disk", "a", gpus=4, minute=15))
+    trace, history = replay_of(tmp_path)
+
+    assert told(trace, history)[-1] == (60 * 15, "started", "default-q")
+
+
+def test_a_claim_that_is_changed_between_two_jobs_keeps_its_volume(tmp_path: Path) -> None:
+    """A label, or a larger size, does not take a disk away: the second job began in another rack, with another one."""
+    fixed = (*NODES, a_storage_class(provisioner=LOCAL))
+    volumes = [a_volume(f"of-{node}", key="kubernetes.io/hostname", value=node) for node in "ab"]
+    claim = a_volume_claim("disk", minute=1)
+    labelled = {**claim, "metadata": {**claim["metadata"], "labels": {"team": "a"}}}
+    taken(tmp_path, 0, *fixed, *volumes)
+    taken(tmp_path, 3, *fixed, *volumes, claim, a_user("p", "disk", "b", minute=1, nodeSelector={RACK: "2"}))
+    taken(tmp_path, 5, *fixed, *volumes, claim)
+    taken(tmp_path, 7, *fixed, *volumes, labelled)
+    taken(tmp_path, 9, *fixed, *volumes, labelled, a_user("q", "disk", minute=8, nodeSelector={RACK: "1"}))
+    trace, history = replay_of(tmp_path)
+
+    assert nodes_by_job(trace, history) == {"default-p": ("b",)}
+
+
+def test_the_volume_of_a_claim_that_was_made_anew_is_free(tmp_path: Path) -> None:
+    """The check went on to say that the new claim has it."""
+    fixed = (*NODES, a_storage_class(provisioner=LOCAL))
+    free = a_volume("d", key="kubernetes.io/hostname", value="a")
+    new = a_volume_claim("disk", minute=6)
+    new["metadata"]["uid"] = "disk-2"
+    taken(tmp_path, 0, *fixed, free)
+    taken(tmp_path, 3, *fixed, free, a_volume_claim("disk", minute=1), a_user("p", "disk", "a", minute=1))
+    taken(tmp_path, 7, *fixed, free, new)
+    other = a_volume_claim("other", minute=8), a_user("q", "other", "a", minute=8)
+    taken(tmp_path, 9, *fixed, free, new, *other)
+    trace, history = replay_of(tmp_path)
+
+    assert told(trace, history)[-1] == (60 * 8, "started", "default-q")

@@ -73,14 +73,21 @@ class PlayedClaims:
                     self._volumes.give_back(Key(recorded.gang.namespace, use.name))
 
     def _carry_out(self, name: _Named, change: ClusterChange) -> None:
-        if name[0] is PersistentVolumeClaim:
-            self._volumes.give_back(name[1])
+        self._later.pop(name, None)  # older than this
         if change.gone:
             self._there.discard(name)
-            self._inventory.delete(change.found)
         else:
             self._there.add(name)
-            self._inventory.apply(change.found)
+        match change.found, change.gone:
+            case PersistentVolumeClaim() as claim, False:
+                self._volumes.put_claim(claim)
+            case PersistentVolumeClaim() as claim, True:
+                self._volumes.give_back(name[1])
+                self._inventory.delete(claim)
+            case found, False:
+                self._inventory.apply(found)
+            case found, True:
+                self._inventory.delete(found)
 
 
 def _names(job: Job) -> Iterator[_Named]:

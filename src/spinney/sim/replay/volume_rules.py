@@ -28,7 +28,8 @@ class VolumeRules:
         self._classes: dict[str, StorageClass] = {}
         self._claims: dict[Key, PersistentVolumeClaim] = {}
         """Claims as they came last, those that are gone included: jobs that use them keep them."""
-        self._gone: set[Key] = set()
+        self._over: set[Key] = set()
+        """Claims that are gone or were made anew, while jobs that name them keep their volumes."""
         self._users: Counter[Key] = Counter()
         """How many jobs that have come and not ended name a claim."""
         self._holder: dict[str, Key] = {}
@@ -97,10 +98,11 @@ class VolumeRules:
 
     def _free(self, key: Key) -> None:
         """Have the volume of a claim be free if neither the cluster nor a job has the claim any more."""
-        if key in self._gone and self._users[key] <= 0:
+        if key in self._over and self._users[key] <= 0:
             self._let_go(key)
 
     def _let_go(self, key: Key) -> None:
+        self._over.discard(key)
         name = self._held.pop(key, None)
         if name is not None:
             self._holder.pop(name, None)
@@ -117,11 +119,19 @@ class VolumeRules:
                 case StorageClass() as made_by, False:
                     self._classes[made_by.metadata.name] = made_by
                 case PersistentVolumeClaim() as claim, False:
-                    self._gone.discard(key_of(claim))
-                    self._claims[key_of(claim)] = claim
+                    self._put_claim(key_of(claim), claim)
                 case PersistentVolumeClaim() as claim, True:
-                    self._gone.add(key_of(claim))
+                    self._over.add(key_of(claim))
                     self._free(key_of(claim))
+
+    def _put_claim(self, key: Key, claim: PersistentVolumeClaim) -> None:
+        before = self._claims.get(key)
+        self._claims[key] = claim
+        if before is not None and before.metadata.uid != claim.metadata.uid:
+            self._over.add(key)
+            self._free(key)
+        if claim.bound and self._held.get(key) != claim.spec.volume_name:  # by its cluster, whatever uses it
+            self._let_go(key)
 
 
 def _claims_of(job: Job) -> set[Key]:

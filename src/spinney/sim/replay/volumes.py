@@ -56,6 +56,17 @@ class PlayedVolumes:
         if name not in self._taken:
             self._show(found)
 
+    def put_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Have a claim come or change; it keeps a volume that it was given here, one made anew under its name not."""
+        key = key_of(claim)
+        before, volume = self._given.get(key, (None, None))
+        if before is None or volume is None or claim.bound or before.metadata.uid != claim.metadata.uid:
+            self.give_back(key)
+            self._inventory.apply(claim)
+        else:
+            self._given[key] = claim, volume
+            self._inventory.apply(_bound(claim, volume))
+
     def take(self, placed: Sequence[tuple[Pod, str]]) -> bool:
         """Give pods the volumes that their claims wait for, each on its node; ``False``, and none, if some lack."""
         given: list[Key] = []
@@ -114,22 +125,15 @@ class PlayedVolumes:
             yield claim, volume
 
     def _give(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        key, metadata = key_of(claim), claim.metadata
+        key = key_of(claim)
         self._given[key] = claim, volume
         self._taken.add(volume.metadata.name)
         owner = ObjectReference(
-            kind=PERSISTENT_VOLUME_CLAIM.kind, namespace=key.namespace, name=key.name, uid=metadata.uid or ""
+            kind=PERSISTENT_VOLUME_CLAIM.kind, namespace=key.namespace, name=key.name, uid=claim.metadata.uid or ""
         )
         status = PersistentVolumeStatus(phase="Bound")
         self._inventory.apply(replace(volume, spec=replace(volume.spec, claim_ref=owner), status=status))
-        self._inventory.apply(
-            replace(
-                claim,
-                metadata=replace(metadata, annotations={**metadata.annotations, **_BOUND}),
-                spec=replace(claim.spec, volume_name=volume.metadata.name),
-                status=PersistentVolumeClaimStatus(phase="Bound"),
-            )
-        )
+        self._inventory.apply(_bound(claim, volume))
 
     def _provisioned(self, claim: PersistentVolumeClaim, node: str) -> PersistentVolume:
         """Return a volume that is made for a claim and can be used where those of its class could."""
@@ -150,3 +154,12 @@ class PlayedVolumes:
                 node_affinity=VolumeNodeAffinity(required=required) if here else None,
             ),
         )
+
+
+def _bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
+    return replace(
+        claim,
+        metadata=replace(claim.metadata, annotations={**claim.metadata.annotations, **_BOUND}),
+        spec=replace(claim.spec, volume_name=volume.metadata.name),
+        status=PersistentVolumeClaimStatus(phase="Bound"),
+    )
