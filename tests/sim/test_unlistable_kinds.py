@@ -15,8 +15,11 @@ from spinney.kube.errors import InternalError
 from spinney.kube.transport import Request, Response
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
+from spinney.sim.advice.suspended_workloads import suspended_workload
 from spinney.sim.embedded.transport import InProcessTransport
+from spinney.sim.overview.suspended import suspended_counts
 from spinney.sim.snapshots.snapshot import take
+from spinney.workloads.objects import JOB
 from tests.virtual_time import on_virtual_time
 
 WORDS = "conversion webhook for scheduling.run.ai/v3, Kind=PodGroup failed"
@@ -67,6 +70,19 @@ async def test_the_dashboard_shows_the_rest() -> None:
     assert [str(each) for each in scope.unseen] == [
         "podgroups.scheduling.run.ai: cannot be listed: the API server fails when it is asked"
     ]
+
+
+@on_virtual_time
+async def test_suspended_workloads_of_other_kinds_are_found() -> None:
+    """A name alone may mean any kind, and the answer about it needs none; who names the kind is told what is wrong."""
+    server = ApiServer(Runtime.virtual(seed=1))
+    async with server.running():
+        client = Client(Unconverted(server, JOB), server.runtime)
+        counted = await suspended_counts(client)
+        assert await suspended_workload(client, "train", None) is None
+        with pytest.raises(InternalError, match="conversion webhook"):
+            await suspended_workload(client, "job/train", None)
+    assert [str(each) for each in counted.unseen] == [f"jobs.batch: cannot be listed: {WORDS}"]
 
 
 @pytest.mark.parametrize("kind", [NODE, POD], ids=str)

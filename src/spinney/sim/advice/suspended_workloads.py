@@ -11,7 +11,7 @@ from spinney.grouping.made_workloads import RUNTIMES
 from spinney.grouping.terms import RuleRefused
 from spinney.kube.client import Client
 from spinney.kube.discovery import find_kind
-from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.errors import Forbidden, InternalError, NotFound
 from spinney.queueing.suspended import GROUPS
 from spinney.queueing.virtual_gang import virtual_gang
 from spinney.runtime.tasks import together
@@ -55,7 +55,8 @@ async def suspended_workload(client: Client, text: str, namespace: str | None) -
     word, slash, name = text.rpartition("/")
     called = {each.lower(): each for each in GROUPS}.get(word.lower().split(".")[0].removesuffix("s"))
     kinds = [called] if called is not None else [] if slash else list(GROUPS)
-    listed = await together(*(_suspended(client, kind, name, namespace) for kind in kinds))
+    ask = _suspended if slash else _suspended_if_listed
+    listed = await together(*(ask(client, kind, name, namespace) for kind in kinds))
     found = [each for some in listed for each in some]
     found = [
         each for each in found if not each["metadata"].get("ownerReferences")
@@ -80,6 +81,14 @@ async def _suspended(client: Client, kind: str, name: str, namespace: str | None
         for each in listed
         if (each.get("spec") or {}).get("suspend") and KUEUE_QUEUE not in _labels(each)
     ]
+
+
+async def _suspended_if_listed(client: Client, kind: str, name: str, namespace: str | None) -> list[JSON]:
+    """Return the same of a kind that nobody named: if the API server cannot list it, the answer does not need it."""
+    try:
+        return await _suspended(client, kind, name, namespace)
+    except InternalError:
+        return []
 
 
 async def _runtimes(client: Client, manifest: JSON) -> tuple[JSON, ...]:

@@ -11,14 +11,14 @@ from spinney.api.kueue import ADMITTED, FINISHED, WORKLOAD, Workload
 from spinney.explain.amounts import counted
 from spinney.kube.client import Client
 from spinney.kube.discovery import find_kind
-from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.errors import Forbidden, InternalError, NotFound
 from spinney.queueing.suspended import GROUPS, SELECTOR, SuspendedWorkload
-from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen, forbidden
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen, failed, forbidden
 from spinney.sim.whatif.loading import KueueQueues
 
 
 class SuspendedCounts(NamedTuple):
-    """The workloads that wait suspended, by queue, and which kinds may not be listed."""
+    """The workloads that wait suspended, by queue, and which kinds may not or cannot be listed."""
 
     by_queue: Mapping[str, int] = {}
     unseen: tuple[Unseen, ...] = ()
@@ -37,6 +37,8 @@ async def suspended_counts(client: Client) -> SuspendedCounts:
                 counts.update(each.queue for each in page.items if _waits(each))
         except Forbidden as refusal:
             unseen.append(forbidden(resource, refusal))
+        except InternalError as failure:
+            unseen.append(failed(resource, failure))
         except NotFound:  # its CRD was removed since the kind was found
             continue
     return SuspendedCounts(counts, tuple(unseen))
