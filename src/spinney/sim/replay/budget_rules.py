@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spinney.api.policy import PodDisruptionBudget, desired_healthy
-from spinney.kube.keys import Key, key_of
+from spinney.kube.keys import key_of
+from spinney.sim.replay.budget_index import BudgetIndex
 from spinney.sim.replay.history import JobHappening
 from spinney.sim.replay.trace import Job, Trace
 
@@ -44,7 +45,7 @@ class BudgetRules:
         self._trace = trace
         self._changes = [each for each in trace.changes if isinstance(each.found, PodDisruptionBudget)]
         self._passed = 0
-        self._budgets: dict[Key, _Standing] = {}
+        self._budgets: BudgetIndex[_Standing] = BudgetIndex()
         self._runs: dict[int, bool] = {}
         """Whether a job that is there runs."""
 
@@ -57,7 +58,10 @@ class BudgetRules:
         if event.what in {"submitted", "started", "evicted", "failed"}:
             now = self._runs[event.job] = event.what == "started"
         job = self._trace.jobs[event.job]
-        for key, standing in self._budgets.items():
+        if job.recorded is None:
+            return
+        labels = (each.pod.metadata.labels for each in job.recorded.pods)
+        for key, standing in self._budgets.about(job.recorded.gang.namespace, labels):
             if standing.count(job, before, now) and event.what == "evicted" and standing.healthy < standing.needed:
                 yield (
                     f"was evicted, which leaves {standing.healthy} healthy pods where PodDisruptionBudget {key} needs "
@@ -69,8 +73,10 @@ class BudgetRules:
             change = self._changes[self._passed]
             self._passed += 1
             assert isinstance(change.found, PodDisruptionBudget), "others were left out"
-            self._budgets.pop(key_of(change.found), None)
-            if not change.gone:
-                self._budgets[key_of(change.found)] = standing = _Standing(change.found)
+            if change.gone:
+                self._budgets.remove(key_of(change.found))
+            else:
+                standing = _Standing(change.found)
+                self._budgets.put(change.found, standing)
                 for number, runs in self._runs.items():
                     standing.count(self._trace.jobs[number], None, runs)

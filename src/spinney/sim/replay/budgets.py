@@ -14,6 +14,7 @@ from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.kube.keys import Key, key_of
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.sim.replay.budget_index import BudgetIndex
 
 
 @dataclass(slots=True)
@@ -45,8 +46,7 @@ class PlayedBudgets:
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
-        self._of: dict[str, dict[Key, _Counted]] = {}
-        """By namespace."""
+        self._budgets: BudgetIndex[_Counted] = BudgetIndex()
         self._changed: dict[Key, _Counted] = {}
         inventory.cluster.subscribe(self._pod_changed)
 
@@ -56,12 +56,13 @@ class PlayedBudgets:
         for record in self._inventory.cluster.pods():
             if record.namespace == key.namespace:
                 counted.count(record, 1)
-        self._of.setdefault(key.namespace, {})[key] = self._changed[key] = counted
+        self._changed[key] = counted
+        self._budgets.put(budget, counted)
 
     def remove(self, budget: PodDisruptionBudget) -> None:
         """Take out a budget that is gone."""
         key = key_of(budget)
-        self._of.get(key.namespace, {}).pop(key, None)
+        self._budgets.remove(key)
         self._changed.pop(key, None)
         self._inventory.delete(budget)
 
@@ -73,9 +74,8 @@ class PlayedBudgets:
 
     def _pod_changed(self, change: PodChange) -> None:
         old, new = change
-        here = new if new is not None else old
-        assert here is not None, "a change has a pod"
-        for key, counted in self._of.get(here.namespace, {}).items():
+        pods = [each for each in change if each is not None]
+        for key, counted in self._budgets.about(pods[0].namespace, (each.labels for each in pods)):
             was, is_ = counted.count(old, -1), counted.count(new, 1)
             if was or is_:
                 self._changed[key] = counted
