@@ -164,8 +164,13 @@ def _without_volume(view: ClusterView, claim: PersistentVolumeClaim, nodes: Mask
 
 
 def _offered(view: ClusterView, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-    """Return the volumes of the claim's class, in the order in which it chooses."""
-    offered = [volume for volume in view.storage.volumes.values() if class_name(volume) == class_name(claim)]
+    """Return the volumes of the claim's class that no other has, in the order in which it chooses."""
+    wanted = class_name(claim)
+    offered = [
+        volume
+        for volume in view.storage.volumes.values()
+        if (volume.spec.claim_ref is None or is_kept_for(volume, claim)) and class_name(volume) == wanted
+    ]
     return sorted(offered, key=lambda each: (not is_kept_for(each, claim), volume_size(each), each.metadata.name))
 
 
