@@ -1,8 +1,10 @@
 """A recording is replayed with what its cluster's scheduler went by: rules of nodes, queues, priorities, topology."""
 
+import gzip
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from spinney.api.struct import JSON
@@ -285,6 +287,20 @@ def test_snapshots_are_read_in_the_order_in_which_they_were_taken(tmp_path: Path
     trace = read_trace(tmp_path, Wanted())
 
     assert [job.submitted for job in trace.jobs] == [60 * number for number in range(1, 12)]
+    assert trace.notes == ()
+
+
+def test_a_snapshot_that_something_else_wrote_again_keeps_its_place(tmp_path: Path) -> None:
+    """A tool may sort the fields: with no moment at its beginning the file came first, and all before it were lost."""
+    pods = [a_pod(f"p{number}", minute=number) for number in range(1, 4)]
+    for minute in range(4):
+        file = taken(tmp_path, minute, a_node("a"), *pods[:minute])
+        if minute == 2:
+            found = msgspec.json.decode(snapshot_bytes(read_snapshot(file)))
+            file.write_bytes(gzip.compress(msgspec.json.encode(dict(sorted(found.items())))))
+    trace = read_trace(tmp_path, Wanted())
+
+    assert [job.submitted for job in trace.jobs] == [60, 120, 180]
     assert trace.notes == ()
 
 

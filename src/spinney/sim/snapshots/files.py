@@ -147,16 +147,27 @@ def read_snapshot(path: Path) -> ClusterSnapshot:
 
 
 def taken_at(path: Path) -> datetime | None:
-    """Return when a file of ours says it was taken, by its first bytes; ``None`` if that cannot be told from them."""
+    """Return when a file of ours says it was taken; ``None`` if that cannot be told.
+
+    The first bytes say so, unless something else has written the fields in an order of its own.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
         if head.startswith(_GZIP):
             head = zlib.decompressobj(wbits=31).decompress(head, _HEAD)
         found = _TAKEN.match(head)
-        return msgspec.convert(found.group(1).decode(), _Moment) if found is not None else None
-    except (OSError, zlib.error, UnicodeDecodeError, msgspec.ValidationError):
+        if found is not None:
+            return msgspec.convert(found.group(1).decode(), _Moment)
+        return msgspec.json.decode(_unpacked(path.read_bytes(), str(path)), type=_Dated).taken
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, RecursionError, msgspec.DecodeError, UnreadableSnapshot):
         return None  # who reads the whole file says what is wrong with it
+
+
+class _Dated(Struct, frozen=True, kw_only=True):
+    """Of a file of ours, when it was taken."""
+
+    taken: _Moment | None = None
 
 
 class SnapshotReader:
@@ -175,12 +186,9 @@ class SnapshotReader:
         except OSError as error:
             raise UnreadableSnapshot(f"{path}: cannot be read: {error.strerror}") from error
         try:
-            if raw.startswith(_GZIP):
-                with gzip.open(io.BytesIO(raw)) as file:
-                    return self._from_bytes(_bounded(file, len(raw), str(path)), str(path))
             if raw.startswith(_ZIP):
                 return _from_kai(raw, str(path))
-            return self._from_bytes(raw, str(path))
+            return self._from_bytes(_unpacked(raw, str(path)), str(path))
         except RecursionError as error:
             raise UnreadableSnapshot(f"{path}: is nested deeper than any cluster") from error
         except (OSError, EOFError, zlib.error, zipfile.BadZipFile, UnicodeDecodeError) as error:
@@ -236,6 +244,13 @@ def _from_manifests(raw: bytes, source: str) -> ClusterSnapshot:
             f"{source}: holds no objects; expected the output of 'spinney snapshot', KAI's snapshot zip, or manifests"
         )
     return _assembled(iter(objects), ClusterSnapshot(source=source), source, by_hand=True)
+
+
+def _unpacked(raw: bytes, source: str) -> bytes:
+    if not raw.startswith(_GZIP):
+        return raw
+    with gzip.open(io.BytesIO(raw)) as file:
+        return _bounded(file, len(raw), source)
 
 
 def _bounded(file: IO[bytes] | gzip.GzipFile, size: int, source: str) -> bytes:
