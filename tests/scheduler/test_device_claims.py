@@ -6,18 +6,35 @@ import pytest
 from spinney.api.core import PodResourceClaim, PodResourceClaimStatus
 from spinney.api.meta import Metadata
 from spinney.api.resource_claims import (
+    AllocatedDevice,
+    Allocation,
     CelSelector,
+    ClaimConsumer,
+    DeviceAllocation,
     DeviceClaim,
     DeviceClass,
+    DeviceClassSpec,
     DeviceRequest,
     DeviceSelector,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
+    ResourceClaimStatus,
 )
+from spinney.scheduler.fairshare.amounts import GPU
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
-from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, a_session, an_inventory, put_gang
+from tests.scheduler.building import (
+    NAMESPACE,
+    QUEUE,
+    a_gang,
+    a_node,
+    a_pod,
+    a_scheduler,
+    a_session,
+    an_inventory,
+    put_gang,
+)
 from tests.scheduler.devices import CLASS, publish_devices, put_claim
 
 
@@ -219,3 +236,98 @@ def test_what_a_pod_with_claims_asks_for_cannot_be_written_to() -> None:
     assert task.request.gpus == 1
     with pytest.raises(ValueError, match="read-only"):
         task.request.requests[0] *= 2
+
+
+def a_mixed_cluster(allocatable: int, published: int) -> Inventory:
+    """Return a node with GPUs in its allocatable and others that a driver publishes."""
+    inventory = an_inventory(a_node("n", gpus=allocatable))
+    publish_devices(inventory, {"n": published})
+    return inventory
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_gpus_of_drivers_are_for_claims_alone(together: bool) -> None:
+    """Pods that ask for GPUs without a claim get what is allocatable; those with one get the devices, all at once."""
+    inventory = a_mixed_cluster(allocatable=1, published=2)
+    for name in ("c-0", "c-1"):
+        put_claim(inventory, name)
+        put_user(inventory, name, name)
+    for name in ("a", "b"):
+        gang = "both" if together else name
+        put_gang(inventory, a_gang(gang, minimum=2 if together else 1), [a_pod(name, gang=gang, gpus=1)])
+    result = run(inventory)
+
+    assert {bind.pod.name for bind in result.binds} == ({"c-0", "c-1"} if together else {"a", "c-0", "c-1"})
+    (unschedulable,) = result.unschedulable
+    assert together or "nvidia.com/gpu without a claim" in str(unschedulable.explanation)
+
+
+def test_a_gang_that_asks_for_more_than_is_allocatable_learns_why() -> None:
+    """GPUs for claims are no help to a pod without one, and it is told how many there are for it."""
+    inventory = a_mixed_cluster(allocatable=1, published=2)
+    put_gang(inventory, a_gang("g"), [a_pod("g", gang="g", gpus=2)])
+    (unschedulable,) = run(inventory).unschedulable
+
+    offered = "the pod requests 2 nvidia.com/gpu without a claim, but the largest node offers 1"
+    assert offered in unschedulable.errors[0].message
+
+
+def test_a_pod_waits_for_a_gpu_that_it_may_have() -> None:
+    """What is terminating is its own kind of GPU: it is promised that one, not bound to one that is for claims."""
+    inventory = a_mixed_cluster(allocatable=1, published=2)
+    put_gang(inventory, a_gang("old"), [a_pod("old", gang="old", gpus=1, node="n", terminating=True)])
+    put_gang(inventory, a_gang("new"), [a_pod("new", gang="new", gpus=1)])
+    result = run(inventory)
+
+    assert not result.binds
+    assert [each.node for each in result.pipelines] == ["n"]
+
+
+def test_victims_are_those_whose_gpus_help() -> None:
+    """Who has a GPU through a claim does not go for a pod that asks for one without."""
+    inventory = a_mixed_cluster(allocatable=1, published=1)
+    given = AllocatedDevice(request="r", driver=CLASS, pool="n", device="0")
+    held = ResourceClaim(
+        metadata=Metadata(name="c", namespace=NAMESPACE, labels={"kai.scheduler/queue": QUEUE}),
+        spec=ResourceClaimSpec(
+            devices=DeviceClaim(
+                requests=(DeviceRequest(name="r", exactly=ExactDeviceRequest(device_class_name=CLASS, count=1)),)
+            )
+        ),
+        status=ResourceClaimStatus(
+            allocation=Allocation(devices=DeviceAllocation(results=(given,))),
+            reserved_for=(ClaimConsumer(resource="pods", name="claiming", uid="claiming"),),
+        ),
+    )
+    inventory.apply(held)
+    claims = (PodResourceClaim(name="c", resource_claim_name="c"),)
+    claiming = a_pod("claiming", gang="claiming", node="n", resource_claims=claims)
+    put_gang(inventory, a_gang("claiming", priority=10), [claiming])
+    put_gang(inventory, a_gang("plain", priority=60), [a_pod("plain", gang="plain", gpus=1, node="n")])
+    put_gang(inventory, a_gang("urgent", priority=90), [a_pod("urgent", gang="urgent", gpus=1)])
+    result = run(inventory)
+
+    assert [eviction.pod.name for eviction in result.evictions] == ["plain"]
+
+
+def test_devices_that_are_no_gpus_count_as_none() -> None:
+    """A driver may publish anything, such as channels of a network: a node has no more GPUs for it."""
+    inventory = an_inventory(a_node("n", gpus=1))
+    publish_devices(inventory, {"n": 16}, "channel.example.com")
+    for name in ("a", "b"):
+        put_gang(inventory, a_gang(name), [a_pod(name, gang=name, gpus=1)])
+    result = run(inventory)
+
+    assert [bind.pod.name for bind in result.binds] == ["a"]
+    assert inventory.offered().gpu == GPU
+    assert "without a claim" not in result.unschedulable[0].errors[0].message
+
+
+def test_devices_count_as_gpus_where_a_class_of_gpus_selects_them() -> None:
+    """A class of GPUs that selects devices by an attribute leaves the rest out."""
+    inventory = an_inventory(a_node("n", gpus=0))
+    publish_devices(inventory, {"n": 4})
+    first = DeviceSelector(cel=CelSelector(expression=f"device.attributes['{CLASS}'].index < 1"))
+    inventory.apply(DeviceClass(metadata=Metadata(name=CLASS), spec=DeviceClassSpec(selectors=(first,))))
+
+    assert inventory.offered().gpu == GPU

@@ -32,6 +32,8 @@ PODS_NAME: Final = "pods"
 GPU_NAME: Final = "nvidia.com/gpu"
 MIG_PREFIX: Final = "nvidia.com/mig-"
 UNOFFERED_NAME: Final = "resources that no node offers"
+UNCLAIMED_GPU_NAME: Final = "nvidia.com/gpu without a claim"
+"""GPUs that a node has in its allocatable, where it has others for device claims besides."""
 
 MOST_RESOURCES: Final = 512
 """How many resources have a column of their own; what nodes offer beyond that is not counted."""

@@ -223,6 +223,16 @@ class NodeTable:
         self._dirty(row)
         return row
 
+    def split_off(self, name: str, column: int) -> int | None:
+        """Count what ``column`` has in a column of its own too, from now on apart; ``None`` if there is none left."""
+        self.axis.offer([name])
+        self._widen()
+        own = self.axis.find(name)
+        if own is not None:
+            for matrix in _MATRICES:
+                getattr(self, matrix)[:, own] = getattr(self, matrix)[:, column]
+        return own
+
     # -- the ledger --------------------------------------------------------------------------------------------------
 
     def add(self, row: int, holding: Holding, amounts: Vector) -> None:

@@ -206,7 +206,7 @@ def test_devices_that_are_not_there_to_be_had_are_found(
 
 
 def test_no_pod_has_a_gpu_that_its_node_only_has_for_claims(tmp_path: Path) -> None:
-    """The scheduler counts published devices as GPUs; a cluster refuses that before a bind, and so does a replay."""
+    """A pod that asks for GPUs without a claim is bounded by what is allocatable, whatever drivers publish besides."""
     fixed = (a_node("n", gpus=1), a_slice("n", 2), A_CLASS)
     pods = [a_pod(f"p{number}", minute=1) for number in range(2)]
     taken(tmp_path, 0, *fixed)

@@ -8,6 +8,7 @@ claim. The catalogue never changes; a new one is made when a slice or class does
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from spinney.api.affinity import Toleration
@@ -15,7 +16,7 @@ from spinney.api.quantity import milli
 from spinney.api.resource_claims import Device, DeviceClass, ResourceSlice
 from spinney.api.struct import JSON
 from spinney.cluster.dra.failures import UnmetDemands
-from spinney.cluster.dra.requests import Option
+from spinney.cluster.dra.requests import Option, is_class_of_gpus
 from spinney.cluster.dra.selectors import UnusableSelector, compiled
 
 
@@ -72,6 +73,20 @@ class DeviceCatalogue:
     def has_class(self, name: str) -> bool:
         """Tell whether a device class exists."""
         return name in self._classes
+
+    @cached_property
+    def gpus(self) -> Mapping[str, int]:
+        """Return how many GPUs claims can get on each node that has some: devices that a class of GPUs selects."""
+        classes = (Option("", name, 1) for name in self._classes if is_class_of_gpus(name))
+        usable = [each for each in classes if not self.problem(each)]
+        selectors = [[compiled(expression) for expression in self._expressions(each)] for each in usable]
+        found: dict[str, int] = {}
+        for node, devices in self.by_node.items():
+            facts = [(device.driver, self._facts[device]) for device in devices]
+            count = sum(any(all(matches(*each) for matches in group) for group in selectors) for each in facts)
+            if count:
+                found[node] = count
+        return found
 
     def problem(self, option: Option) -> str:
         """Return why no device can ever meet an option, or nothing."""

@@ -18,6 +18,12 @@ from spinney.api.resource_claims import (
 MOST_DEVICES: Final = 32
 """Kubernetes lets a claim hold at most that many devices."""
 _Found = ExactDeviceRequest | DeviceSubRequest
+_GPU_WORD: Final = "gpu"
+
+
+def is_class_of_gpus(name: str) -> bool:
+    """Tell whether devices of a class count as GPUs: its name speaks of them."""
+    return _GPU_WORD in name
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -56,7 +62,7 @@ class ClaimDemand(msgspec.Struct, frozen=True):
         devices for administrative access, because they are taken from nobody.
         """
         first = (request.options[0] for request in self.requests if request.options)
-        counts = (option.count or 0 for option in first if "gpu" in option.device_class and not option.admin)
+        counts = (option.count or 0 for option in first if is_class_of_gpus(option.device_class) and not option.admin)
         return min(sum(counts), LARGEST_AMOUNT)
 
 

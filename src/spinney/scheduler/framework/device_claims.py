@@ -1,9 +1,10 @@
 """Devices that tasks get through claims, in the ledger and in the claim book of a session.
 
-Devices published on a node count as GPUs of the node, and a claim for GPUs counts as that many for every task that
-uses it. So the ledger of a session is corrected when it opens: capacity for published devices, use for the claims of
-pods already placed; and a task's request is its pod's plus the GPUs of its claims. A pod that got its node from no
-scheduler may have claims that were never allocated: it has no devices through them.
+GPUs published on a node count as GPUs of the node, and a claim for GPUs counts as that many for every task that uses
+it. So the ledger of a session is corrected when it opens: capacity for published GPUs, use for the claims of pods
+already placed; and a task's request is its pod's plus the GPUs of its claims. What a pod asks for without a claim comes
+from the node's allocatable alone, and is counted apart as well. A pod that got its node from no scheduler may have
+claims that were never allocated: it has no devices through them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.dra.allocating import GivenDevice, SearchBudget, allocate, is_within_counters
 from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.cluster.resources import GPU
+from spinney.cluster.resources import GPU, UNCLAIMED_GPU_NAME
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_USED
 from spinney.cluster.table import Holding, Mask
@@ -37,35 +38,51 @@ class ClaimedDevices:
         self._requests: dict[tuple[int, tuple[ClaimKey, ...]], RequestClass] = {}
         self._lacking: dict[PodKey, tuple[ClaimKey, ...]] = {}
         """The claims through which placed pods have devices, of those that have none through others they name."""
+        self._unclaimed: int | None = None
+        """The column of GPUs that are not for claims, where nodes have both."""
         self._correct_ledger()
 
     def effective_request(self, record: PodRecord) -> RequestClass:
         """Return what a pod asks for, the GPUs of its claims included."""
-        if not record.pod.spec.resource_claims:
+        if not self.changes(record.request):
             return record.request
         held = self._lacking.get(record.key)
         keys = tuple(claims_of(record.pod)) if held is None else held
         known = self._requests.get((record.request.number, keys))
         if known is None:
-            gpus = min(sum(self.book.claims[key].gpus for key in keys if key in self.book.claims), LARGEST_AMOUNT)
-            known = record.request
-            if gpus:
-                requests = record.request.requests.copy()
-                requests[GPU] += gpus
-                requests.setflags(write=False)
-                # Numbers of classes made here are negative, so they never meet those of the cluster.
-                known = replace(record.request, number=-1 - len(self._requests), requests=requests)
-            self._requests[record.request.number, keys] = known
+            known = self._requests[record.request.number, keys] = self._corrected(record.request, keys)
         return known
+
+    def changes(self, request: RequestClass) -> bool:
+        """Tell whether what a pod asks for may be counted otherwise than its request class says."""
+        return bool(request.constraints.claims or (self._unclaimed is not None and request.gpus))
+
+    def _corrected(self, request: RequestClass, keys: tuple[ClaimKey, ...]) -> RequestClass:
+        claims = [self.book.claims[key] for key in keys if key in self.book.claims]
+        # A claim that nothing can meet takes nothing, so that it is what a pod waits for, not room for its GPUs.
+        counted = (each.gpus for each in claims if each.allocated or not self.book.problem(each))
+        gpus = min(sum(counted), LARGEST_AMOUNT)
+        apart = request.gpus if self._unclaimed is not None else 0
+        if not gpus and not apart:
+            return request
+        requests = request.vector(self._nodes.table.axis.width).copy()
+        requests[GPU] += gpus
+        if self._unclaimed is not None:
+            requests[self._unclaimed] = apart
+        requests.setflags(write=False)
+        # Numbers of classes made here are negative, so they never meet those of the cluster; without claims a class
+        # has the same in every session, for what is remembered of it.
+        number = -1 - 2 * len(self._requests) if keys else -2 - 2 * request.number
+        return replace(request, number=number, requests=requests)
 
     @property
     def are_published(self) -> bool:
-        """Tell whether a driver publishes devices of any node."""
-        return bool(self._catalogue.by_node)
+        """Tell whether a driver publishes GPUs of any node."""
+        return bool(self._catalogue.gpus)
 
     def published(self, nodes: NodeSet) -> Mask:
-        """Return which of ``nodes`` a driver publishes devices of."""
-        by_node = self._catalogue.by_node
+        """Return which of ``nodes`` a driver publishes GPUs of."""
+        by_node = self._catalogue.gpus
         return np.array([name in by_node for name in nodes.names], dtype=np.bool_)
 
     def serving(self, keys: Sequence[ClaimKey], nodes: NodeSet) -> Mask:
@@ -121,11 +138,13 @@ class ClaimedDevices:
 
     def _correct_ledger(self) -> None:
         table = self._nodes.table
-        for name, devices in self._catalogue.by_node.items():
-            row = table.find(name)
-            if row is not None:
-                table.allocatable[row, GPU] += len(devices)
-                table.idle[row, GPU] += len(devices)
+        rows = ((table.find(name), count) for name, count in self._catalogue.gpus.items())
+        published = [(row, count) for row, count in rows if row is not None]
+        if published:
+            self._unclaimed = table.split_off(UNCLAIMED_GPU_NAME, GPU)
+        for row, count in published:
+            table.allocatable[row, GPU] += count
+            table.idle[row, GPU] += count
         if not self.book.claims:
             return
         for row in list(self._nodes.pods.rows()):

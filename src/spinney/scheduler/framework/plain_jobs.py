@@ -58,7 +58,7 @@ def plain_pods(job: "PodGroupInfo", session: "Session") -> PlainPods | None:
         return None
     if size > 1 and (len(set(map(REQUEST, records))) > 1 or not session.ask.sort_records(records)):
         return None
-    return PlainPods(pod_set, request, records)
+    return PlainPods(pod_set, session.devices.effective_request(records[0]), records)
 
 
 class Places(msgspec.Struct):

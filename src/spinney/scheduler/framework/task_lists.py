@@ -33,7 +33,7 @@ def tasks_of(job: "PodGroupInfo", session: "Session") -> dict[str, list[PodInfo]
             for set_name, record in members.pods.values()
             if set_name == name
         ]
-        if not any(request.constraints.claims for request in set(map(REQUEST, alike))):
+        if not any(map(session.devices.changes, set(map(REQUEST, alike)))):
             session.ask.sort_tasks(alike)
             tasks = {name: alike}
             if job.places is not None:
@@ -44,7 +44,7 @@ def tasks_of(job: "PodGroupInfo", session: "Session") -> dict[str, list[PodInfo]
         if pod_set is None:
             continue
         request = record.request
-        if record.pod.spec.resource_claims:
+        if session.devices.changes(request):
             request = session.devices.effective_request(record)
         if record.node:
             task = _placed_task(session, record, job, pod_set, request)

@@ -244,8 +244,7 @@ class Inventory:
         if self.node_pool is not None:
             table = self.cluster.ledger.fork().table
             table.restrict(self.node_pool.nodes(table))
-        published = self.claims.catalogue.by_node.items()
-        rows = ((table.find(name), len(devices)) for name, devices in published)
+        rows = ((table.find(name), count) for name, count in self.claims.catalogue.gpus.items())
         devices = sum(count for row, count in rows if row is not None and table.ready[row])
         return cluster_total(table, self._foreign.holdings()) + Amounts(gpu=devices * GPU)
 

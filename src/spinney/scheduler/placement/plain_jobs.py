@@ -155,7 +155,7 @@ class PlainJobs:
 
     def _is_one_of_others(self, job: PodGroupInfo) -> bool:
         _, record = next(iter(job.members.pods.values()))
-        return (job.root, record.request.number) in self._others
+        return (job.root, self._session.devices.effective_request(record).number) in self._others
 
     def _place_one(self, job: PodGroupInfo, pods: PlainPods, like: PodInfo, nodes: NodeSet, rules: TaskRules) -> bool:
         """Place the only pod of a job on the best node, if it can go there now; ``rules`` are those about ``like``."""

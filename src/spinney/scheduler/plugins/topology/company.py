@@ -180,7 +180,7 @@ def first_task(job: PodGroupInfo) -> PodInfo:
 
 
 def _one_of(job: PodGroupInfo, request: RequestClass) -> PodInfo:
-    return next(task for task in job.tasks_to_allocate() if task.request is request)
+    return next(task for task in job.tasks_to_allocate() if task.record.request is request)
 
 
 def _records(members: GangMembers) -> Iterable[PodRecord]:
