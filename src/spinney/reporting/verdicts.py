@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from spinney.api.podgang import SCHEDULED
+from spinney.cluster.statuses import WAITING as WITHOUT_NODE
 from spinney.cluster.statuses import PodStatus
 from spinney.explain.amounts import first_few
 from spinney.gangs.book import GangMembers, number_of_pods
 from spinney.gangs.checkpoints import EVICTED
-from spinney.gangs.tree import GangKey
+from spinney.gangs.tree import GangKey, is_satisfied_by
 
 WAITING: Final = "Waiting"
 """The word for a gang that has less than it needs and was not refused."""
@@ -62,19 +63,35 @@ def is_served(members: GangMembers | None, names: Collection[str]) -> bool:
 def verdict(members: GangMembers, refused: GangVerdict | None, having_nodes: frozenset[PodStatus]) -> GangVerdict:
     """Tell whether a gang has what it needs on nodes, and what it waits for if not."""
     placed = Counter(number_of_pods(members.counts, having_nodes))
+    succeeded = _succeeded(members, placed, having_nodes)
     pods = len(members.pods)
     placed_of_all = f"{sum(placed.values())} of {pods} pods are placed" if pods else "it has no pods"
-    if members.has_minimum(having_nodes):
+    if succeeded:
+        count = sum(succeeded.values())
+        placed_of_all += f", {count} {'has' if count == 1 else 'have'} succeeded"
+    served = placed + succeeded
+    if is_satisfied_by(members.gang.root, served):
         return GangVerdict(scheduled=True, reason=SCHEDULED, message=placed_of_all)
     if refused is not None:
         return refused
     parts = list(members.gang.root.pod_sets())
-    short = [each for each in parts if placed[each.name] < each.minimum]
+    short = [each for each in parts if served[each.name] < each.minimum]
     if not short:
         message = placed_of_all
     elif len(parts) == 1:
         message = f"{placed_of_all}, it needs {parts[0].minimum}"
     else:
-        lacks = [f"{each.name} has {placed[each.name]} of {each.minimum}" for each in short]
+        lacks = [f"{each.name} has {served[each.name]} of {each.minimum}" for each in short]
         message = f"{placed_of_all}: {first_few(lacks)}"
     return GangVerdict(scheduled=False, reason=WAITING, message=message)
+
+
+def _succeeded(members: GangMembers, placed: Counter[str], having_nodes: frozenset[PodStatus]) -> Counter[str]:
+    """Return how many pods of each pod set need no node any more: they had one, and succeeded.
+
+    Not of a set of which pods wait and none has a node: there others take their turn, as those of a Job with more
+    completions than pods at once. A pod that failed is never counted: most controllers make it anew.
+    """
+    waiting = number_of_pods(members.counts, WITHOUT_NODE)
+    found = number_of_pods(members.counts, {PodStatus.SUCCEEDED} - having_nodes)
+    return Counter({name: count for name, count in found.items() if placed[name] or name not in waiting})
