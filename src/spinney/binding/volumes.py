@@ -3,7 +3,8 @@
 As kube-scheduler does: a claim that an existing volume of the node can serve is given that volume (its ``claimRef`` is
 written, and the volume controller completes the rest); for any other claim the node is named in the annotation
 ``volume.kubernetes.io/selected-node``, and the provisioner of its class makes a volume there. The pod is bound once all
-its claims are. A bind that waits is woken by the watch; a claim that is not bound in time, or whose node the
+its claims are. Of pods that share a claim the first asks for its volume, and the others wait for that.
+A bind that waits is woken by the watch; a claim that is not bound in time, or whose node the
 provisioner refuses by taking the annotation away, refuses the pod.
 """
 
@@ -17,7 +18,7 @@ from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolum
 from spinney.binding.placement import Placement
 from spinney.binding.prebind import PreBindInterrupted, PreBindRefused
 from spinney.cluster.filters.storage import claim_uses
-from spinney.cluster.filters.volume_binding import volumes_on_node
+from spinney.cluster.filters.volume_binding import reaches, volumes_on_node
 from spinney.cluster.state import ClusterState
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -43,6 +44,8 @@ class LateVolumes:
         self._timeout = timeout_seconds
         self._waiting: dict[Key, set[asyncio.Event]] = {}
         self._given: dict[str, Key] = {}
+        self._asked: set[Key] = set()
+        """The claims for which a bind has asked, and waits."""
         self._interrupted = False
 
     def follow(self, claims: WatchCache[PersistentVolumeClaim]) -> None:
@@ -66,18 +69,21 @@ class LateVolumes:
         if pod is None or row is None:
             raise PreBindRefused(f"pod {placement.pod} or node {placement.node} is gone")
         claims = list(self._unbound(pod))
-        chosen = volumes_on_node(self._cluster.view, claims, row, without=self._given)
+        own = [claim for claim in claims if key_of(claim) not in self._asked]
+        asked = {key_of(claim) for claim in own}
+        self._asked |= asked
+        chosen = volumes_on_node(self._cluster.view, own, row, without=self._given)
         for name, volume in chosen.items():
             self._given[volume.metadata.name] = Key(placement.pod.namespace, name)
         try:
-            for claim in claims:
+            for claim in own:
                 if claim.metadata.name in chosen:
                     await self._give(chosen[claim.metadata.name], claim)
                 else:
                     await self._select(claim, placement.node)
             async with asyncio.timeout(self._timeout):
                 for claim in claims:
-                    await self._until_bound(claim, placement.node)
+                    await self._until_bound(claim, placement.node, for_others=key_of(claim) not in asked)
         except TimeoutError:
             waiting = ", ".join(claim.metadata.name for claim in self._unbound(pod))
             raise PreBindRefused(
@@ -87,6 +93,10 @@ class LateVolumes:
         finally:
             for volume in chosen.values():
                 self._given.pop(volume.metadata.name, None)
+            self._asked -= asked
+            for key in asked:
+                for event in self._waiting.get(key, ()):
+                    event.set()
 
     async def release(self, placement: Placement) -> None:
         """Take back the choice of node from claims that are still unbound, so that the pod may go elsewhere."""
@@ -146,7 +156,7 @@ class LateVolumes:
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
-    async def _until_bound(self, claim: PersistentVolumeClaim, node: str) -> None:
+    async def _until_bound(self, claim: PersistentVolumeClaim, node: str, *, for_others: bool) -> None:
         key = key_of(claim)
         news = asyncio.Event()
         self._waiting.setdefault(key, set()).add(news)
@@ -160,7 +170,13 @@ class LateVolumes:
                 if found is None or found.metadata.uid != claim.metadata.uid:
                     raise PreBindRefused(f"claim {key.name} is gone")
                 if found.bound:
+                    self._check_reach(found, node)
                     return
+                if for_others:
+                    if key not in self._asked:
+                        raise PreBindRefused(f"claim {key.name} was not bound for the pod that asked for it first")
+                    await news.wait()
+                    continue
                 selected = found.metadata.annotations.get(SELECTED_NODE)
                 if seen_selected and selected != node:
                     raise PreBindRefused(f"claim {key.name} cannot be provisioned on node {node}")
@@ -170,6 +186,15 @@ class LateVolumes:
             self._waiting[key].discard(news)
             if not self._waiting[key]:
                 del self._waiting[key]
+
+    def _check_reach(self, claim: PersistentVolumeClaim, node: str) -> None:
+        """Refuse a pod whose node does not reach the volume that its claim got, for another pod that shares it."""
+        view = self._cluster.view
+        volume, row = view.storage.volumes.get(claim.spec.volume_name), view.table.find(node)
+        if volume is not None and row is not None and not reaches(view, volume)[row]:
+            raise PreBindRefused(
+                f"node {node} does not reach {claim.spec.volume_name}, the volume of {claim.metadata.name}"
+            )
 
     # -- looking up --------------------------------------------------------------------------------------------------
 

@@ -93,9 +93,9 @@ def mounting(claim: str) -> JSON:
     return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]}
 
 
-async def a_volume(cluster: Cluster, name: str, node: str) -> None:
-    """Create a volume that is on one node."""
-    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+async def a_volume(cluster: Cluster, name: str, *nodes: str) -> None:
+    """Create a volume that some nodes reach."""
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}
     spec = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -199,6 +199,68 @@ async def test_a_gang_is_released_when_a_volume_is_not_made_in_time(cluster: Clu
         await bind_claim(cluster, "data", "made")
         await cluster.runtime.clock.sleep(5)
         assert await node_of(cluster, "with") == await node_of(cluster, "without") == node
+
+
+async def two_that_share(cluster: Cluster) -> tuple[str, str]:
+    """Create two nodes with room for one pod each, and a gang of two pods with one claim; return the nodes."""
+    nodes = await a_node(cluster, "n1"), await a_node(cluster, "n2")
+    await a_class(cluster, "csi.example.com")
+    await a_claim(cluster, "data")
+    policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    await cluster.client.create(POD_GROUP, {"metadata": {"name": "g"}, "spec": policy}, cluster.namespace)
+    for name in ("p0", "p1"):
+        container = {"resources": {"requests": {"cpu": "6"}}}
+        member = {"schedulingGroup": {"podGroupName": "g"}}
+        await a_pod(cluster, name, container=container, **member, **mounting("data"))
+    return nodes
+
+
+async def refusals(cluster: Cluster) -> list[str]:
+    """Return why binds failed, as events say."""
+    events = (await cluster.client.list(EVENT, cluster.namespace)).items
+    return [event["message"] for event in events if event["reason"] == "FailedBinding"]
+
+
+async def test_pods_that_share_a_claim_wait_for_one_volume(cluster: Cluster) -> None:
+    """The volume is asked for once, for the node of one of them; both are bound when it is there and they reach it."""
+    nodes = await two_that_share(cluster)
+    async with scheduling(cluster):
+
+        async def is_selected() -> bool:
+            return await selected(cluster, "data") in nodes
+
+        await eventually(cluster, is_selected)
+        await a_volume(cluster, f"{cluster.namespace}-made", *nodes)
+        await bind_claim(cluster, "data", f"{cluster.namespace}-made")
+
+        async def are_bound() -> bool:
+            return {await node_of(cluster, "p0"), await node_of(cluster, "p1")} == {*nodes}
+
+        await eventually(cluster, are_bound)
+        assert not await refusals(cluster)
+
+
+async def test_a_pod_is_not_bound_where_the_volume_made_for_another_is_not_reached(cluster: Cluster) -> None:
+    """How far a new volume reaches is known once it is there: then the gang is released, and told which node it is."""
+    nodes = await two_that_share(cluster)
+    async with scheduling(cluster):
+
+        async def is_selected() -> bool:
+            return await selected(cluster, "data") in nodes
+
+        await eventually(cluster, is_selected)
+        here = await selected(cluster, "data")
+        (there,) = {*nodes} - {here}
+        volume = f"{cluster.namespace}-made"
+        await a_volume(cluster, volume, here)
+        await bind_claim(cluster, "data", volume)
+
+        async def is_refused() -> bool:
+            said = await refusals(cluster)
+            return any(f"node {there} does not reach {volume}, the volume of data" in message for message in said)
+
+        await eventually(cluster, is_refused)
+        assert await node_of(cluster, "p0") == await node_of(cluster, "p1") == ""
 
 
 async def test_a_scheduler_that_stops_does_not_wait_for_volumes(cluster: Cluster) -> None:

@@ -75,7 +75,8 @@ class PlacedPods:
         self._edition = 0
         self._rules = CarriedRules()
         self._ports: dict[tuple[str, int], CountVectors[str]] = {}
-        self._claims: dict[PodKey, int] = {}
+        self._claims: dict[PodKey, dict[int, int]] = {}
+        """How many pods of each row use a claim."""
         self._weights = np.zeros((0, 2), dtype=np.int64)
 
     # -- pods coming and going ---------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ class PlacedPods:
         copy._edition = self._edition
         copy._rules = self._rules.fork()
         copy._ports = {port: addresses.fork() for port, addresses in self._ports.items()}
-        copy._claims = dict(self._claims)
+        copy._claims = {claim: dict(users) for claim, users in self._claims.items()}
         copy._weights = self._weights.copy()
         return copy
 
@@ -168,7 +169,11 @@ class PlacedPods:
 
     def claim_users(self, namespace: str, name: str) -> int:
         """Return how many placed pods use a persistent volume claim."""
-        return self._claims.get((namespace, name), 0)
+        return sum(self._claims.get((namespace, name), {}).values())
+
+    def claim_rows(self, namespace: str, name: str) -> list[int]:
+        """Return the rows of the pods that use a persistent volume claim."""
+        return list(self._claims.get((namespace, name), ()))
 
     def nonzero_requested(self, capacity: int) -> Counts:
         """Return cpu and memory in use as scores count them, ``[node, 2]``. Not to be written to."""
@@ -209,8 +214,11 @@ class PlacedPods:
         for address, protocol, port in footprint.ports:
             self._book_port(address, (protocol, port), row, sign)
         for claim in footprint.claims:
-            self._claims[claim] = self._claims.get(claim, 0) + sign
-            if not self._claims[claim]:
+            users = self._claims.setdefault(claim, {})
+            users[row] = users.get(row, 0) + sign
+            if not users[row]:
+                del users[row]
+            if not users:
                 del self._claims[claim]
 
     def _book_port(self, address: str, port: tuple[str, int], row: int, sign: int) -> None:

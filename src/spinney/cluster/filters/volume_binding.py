@@ -3,6 +3,7 @@
 A bound claim pins the pod to the nodes its volume's affinity allows. A claim that waits for its first consumer needs,
 on the node, either an available volume that matches it or a class that can provision one there. Several such claims
 must find different volumes: as kube-scheduler does, the smallest claim chooses first and takes the smallest volume.
+Pods that share such a claim get one volume together, so that one is left which all of them reach that have nodes.
 The choice is made for all nodes at once: each volume has a mask of the nodes that reach it and of those where it is
 taken.
 """
@@ -90,6 +91,16 @@ def volumes_on_node(
     return chosen
 
 
+def places_for(view: ClusterView, claim: PersistentVolumeClaim) -> list[Mask]:
+    """Return, for each volume that an unbound claim could get, the nodes that reach it, the volume it prefers first.
+
+    What is provisioned counts as one volume, for how far it will reach is not known before.
+    """
+    found = [reaches(view, volume) for volume in _offered(view, claim) if _suits(volume, claim)]
+    provisionable = _provisionable(view, claim)
+    return [*found, provisionable] if provisionable.any() else found
+
+
 def is_provisioned(storage_class: StorageClass | None) -> bool:
     """Tell whether volumes of a class are made when claims ask for them."""
     return storage_class is not None and storage_class.provisioner not in {"", _NO_PROVISIONER}
@@ -164,13 +175,16 @@ def _without_volume(view: ClusterView, claim: PersistentVolumeClaim, nodes: Mask
 
 
 def _offered(view: ClusterView, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-    """Return the volumes of the claim's class that no other has, in the order in which it chooses."""
+    """Return the volumes of the claim's class that no other has and its users reach, in the order it chooses in."""
     wanted = class_name(claim)
     offered = [
         volume
         for volume in view.storage.volumes.values()
         if (volume.spec.claim_ref is None or is_kept_for(volume, claim)) and class_name(volume) == wanted
     ]
+    users = view.pods.claim_rows(claim.metadata.namespace or "", claim.metadata.name)
+    if users:
+        offered = [volume for volume in offered if reaches(view, volume)[users].all()]
     return sorted(offered, key=lambda each: (not is_kept_for(each, claim), volume_size(each), each.metadata.name))
 
 

@@ -22,6 +22,7 @@ from spinney.scheduler.framework.nodes import NodeSet
 from spinney.scheduler.framework.plugin import Constraint, Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.plugins.shared_volumes import divide_by_shared_volumes
 
 
 class Predicates(Plugin):
@@ -47,6 +48,7 @@ class Predicates(Plugin):
         session.add_predicate_columns(
             self._suits_pods, stateful=True, only_pod_rules=True, applies_to=self._looks_at_pods
         )
+        divide_by_shared_volumes(session)
 
     # -- the pod alone -----------------------------------------------------------------------------------------------
 
