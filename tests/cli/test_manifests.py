@@ -131,6 +131,7 @@ def test_a_configuration_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         ("grouper: {enabled: true, config: null}", "grouper.config: found nothing"),
         ("scheduler: {config: {suspendedWorkloads: null}}", "scheduler.config.suspendedWorkloads: found nothing"),
         ("grouper: {config: {admission: }}", "grouper.config.admission: found nothing; leave the key out"),
+        ("grouper: {config: {admission: {port: }}}", "grouper.config.admission.port: found nothing; leave the key out"),
     ],
 )
 def test_what_the_other_processes_are_told_is_checked_too(tmp_path: Path, values: str, said: str) -> None:

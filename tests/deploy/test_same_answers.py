@@ -42,8 +42,15 @@ CONFIGURATIONS: Final[dict[str, JSON]] = {
     "config.server.webhooks": {"config": {"server": {"webhooks": None}}},
     "config.initContainer": {"config": {"initContainer": None}},
     "config.initContainer.enabled": {"config": {"initContainer": {"enabled": None}}},
+    **{
+        f"grouper.config.admission.{key}": {"grouper": {"enabled": True, "config": {"admission": {key: None}}}}
+        for key in ("enabled", "port", "secretName")
+    },
+    "scheduler.config.provisioningRequests.className": {
+        "scheduler": {"config": {"provisioningRequests": {"className": None}}}
+    },
 }
-"""Empty keys of the operator's configuration for which the chart has no default."""
+"""Empty keys of the processes' configurations for which the chart has no default."""
 
 
 TEXTS: Final = ("", "2", "yes", "~", "2026-01-01", "a: b", "two\nlines", "ends\n", "#", "ü", " before", "long " * 40)

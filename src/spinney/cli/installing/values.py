@@ -185,7 +185,7 @@ class Values(_Part, frozen=True, kw_only=True):
 
 
 SECTIONS: Final = {"scheduler": ("provisioningRequests", "suspendedWorkloads"), "grouper": ("admission",)}
-"""What the chart reads of configurations that are not checked otherwise: sections, which may not be empty."""
+"""What the chart reads of configurations that are not checked otherwise: sections; neither they nor keys are empty."""
 DEFAULTS: Final = files("spinney.cli.installing").joinpath("values.yaml")
 
 
@@ -232,7 +232,12 @@ def _nulls(config: JSON, defaults: JSON, path: tuple[str, ...] = ("config",)) ->
 def _empty_sections(values: JSON) -> Iterator[tuple[str, ...]]:
     for process, sections in SECTIONS.items():
         config = (values.get(process) or {}).get("config") or {}
-        yield from ((process, "config", each) for each in sections if each in config and config[each] is None)
+        for section in sections:
+            place, found = (process, "config", section), config.get(section, {})
+            if found is None:
+                yield place
+            elif isinstance(found, dict):
+                yield from ((*place, key) for key, value in found.items() if value is None)
 
 
 def _is_needed(field: msgspec.structs.FieldInfo) -> bool:
@@ -261,7 +266,8 @@ def schema() -> JSON:
     for process, sections in SECTIONS.items():
         kind_of = made["$defs"]["Values"]["properties"][process]["$ref"].rpartition("/")[2]
         config = made["$defs"][kind_of]["properties"]["config"]
-        config["properties"] = {each: {"type": "object"} for each in sections}
+        section = {"type": "object", "additionalProperties": {"not": {"type": "null"}}}
+        config["properties"] = dict.fromkeys(sections, section)
     return {"$schema": "http://json-schema.org/draft-07/schema#", **made}
 
 
