@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 from msgspec.structs import replace
 
-from spinney.api.core import EVENT, Node
+from spinney.api.core import EVENT, NODE, POD, Node
 from spinney.api.events import Event
 from spinney.api.resource import Resource
 from spinney.api.struct import encode
@@ -36,7 +36,7 @@ from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
 from spinney.reporting.unreadable import UnreadableObjects
 from spinney.runtime.tasks import end
-from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot
+from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot, Unseen, failed
 
 log = structlog.get_logger()
 
@@ -166,7 +166,9 @@ class View:
                     cache = self._caches[kind, namespace] = self._cache(kind, namespace)
                     follow(cache, kind, partial(self._note, kind))
             for cache in self._caches.values():
-                await cache.wait_for_sync()
+                await cache.wait_for_answer()
+                if cache.failure is not None and cache.resource in (NODE, POD):  # there is nothing to show without them
+                    raise cache.failure
             for namespace in [namespace for kind, namespace in wanted if kind is EVENT]:
                 for reason in EVICTIONS:  # of pods, which are known by now
                     follow(self._cache(EVENT, namespace, f"reason={reason}"), EVENT, self._note_eviction)
@@ -179,7 +181,7 @@ class View:
             await end(*running)
 
     async def _until_rights_change(self, scope: ReadableScope, running: Sequence[asyncio.Task[None]]) -> None:
-        left, quiet = self._pace.rights, 0.0
+        left, quiet, unseen = self._pace.rights, 0.0, self._unseen
         while True:
             soon = min(_SOON, self._pace.rights)
             done, _ = await asyncio.wait(running, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
@@ -203,7 +205,7 @@ class View:
                 self._say(f"{_SILENT}: {' '.join(str(error).split())}")
                 continue
             self._say("")
-            if found != scope:
+            if found != scope or self._unseen != unseen:
                 return
 
     async def _hangs(self) -> bool:
@@ -216,6 +218,12 @@ class View:
         except KubeError:
             return False
         return False
+
+    @property
+    def _unseen(self) -> tuple[Unseen, ...]:
+        """Return what is not shown, and why: an object that cannot be listed need not be the first of its kind."""
+        failing = {kind: cache.failure for (kind, _), cache in self._caches.items() if cache.failure is not None}
+        return (*self.scope.unseen, *(failed(kind, failure) for kind, failure in failing.items()))
 
     def _say(self, trouble: str) -> None:
         """Tell viewers whether what they see may be out of date, where that has changed."""
@@ -318,7 +326,7 @@ class View:
                 nodes=board.node_rows,
                 gangs=board.gang_rows,
                 queues=board.queue_rows,
-                unseen=self.scope.unseen,
+                unseen=self._unseen,
                 namespaces=self.scope.namespaces,
                 trouble=self._trouble,
             )
@@ -334,10 +342,12 @@ class View:
         """Return the cluster as it is known now, for questions that take a simulation."""
         objects: dict[Resource, tuple[Any, ...]] = {}
         for (kind, _), cache in self._caches.items():
+            if not cache.synced:
+                continue
             objects[kind] = (*objects.get(kind, ()), *cache.values())
         ordered = {kind: objects[kind] for kind in KINDS if kind in objects}
         now = self.runtime.clock.now()
-        return ClusterSnapshot(objects=ordered, unseen=self.scope.unseen, taken=now, source=self.source)
+        return ClusterSnapshot(objects=ordered, unseen=self._unseen, taken=now, source=self.source)
 
 
 def _is_heartbeat(change: Change[Node]) -> bool:

@@ -32,7 +32,7 @@ import structlog
 
 from spinney.api.resource import Resource
 from spinney.kube.client import PAGE_SIZE, Client
-from spinney.kube.errors import ApiError, Expired, Forbidden, KubeError, TooManyRequests, Unauthorized
+from spinney.kube.errors import ApiError, Expired, Forbidden, InternalError, KubeError, TooManyRequests, Unauthorized
 from spinney.kube.indexes import Index, IndexFunction
 from spinney.kube.keys import Key, ObjectIdentity, identify
 from spinney.kube.metrics import KubeMetrics
@@ -104,7 +104,9 @@ class WatchCache(Generic[T]):
         self._subscribers: list[Subscriber[T]] = []
         self._synced = asyncio.Event()
         self._tried = asyncio.Event()
+        self._answered = asyncio.Event()
         self._problem = ""
+        self._failure: InternalError | None = None
         self._version: str | None = None
         self._listed_at = 0.0
         self._in_doubt = False
@@ -131,6 +133,15 @@ class WatchCache(Generic[T]):
     async def wait_for_attempt(self) -> None:
         """Wait until the collection has been read once, or could not be."""
         await self._tried.wait()
+
+    async def wait_for_answer(self) -> None:
+        """Wait until the collection has been read once, whole, or the API server has failed to list it."""
+        await self._answered.wait()
+
+    @property
+    def failure(self) -> InternalError | None:
+        """Return how the API server fails to list the collection, such as one object of it, while it never was read."""
+        return None if self.synced else self._failure
 
     @property
     def problem(self) -> str:
@@ -223,6 +234,9 @@ class WatchCache(Generic[T]):
                 # about the watch: a server that is busy, or not ready to know us, is asked for no list.
                 if error.status < 500 and not isinstance(error, Unauthorized | Forbidden | TooManyRequests):
                     self._version = None
+                if isinstance(error, InternalError):
+                    self._failure = error
+                    self._answered.set()
                 self._fail(str(error))
                 say = log.warning if self._troubles.is_new(error) else log.debug
                 say("watch refused", resource=str(self.resource), status=error.status, error=str(error))
@@ -269,6 +283,7 @@ class WatchCache(Generic[T]):
         self._listed_at = self._runtime.clock.monotonic()
         self._synced.set()
         self._tried.set()
+        self._answered.set()
         log.debug("listed", resource=str(self.resource), objects=len(self._rows), version=self._version)
 
     async def _read_collection(self, page_size: int) -> None:

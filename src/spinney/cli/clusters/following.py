@@ -14,10 +14,10 @@ from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.resource import Resource
 from spinney.binding.moving import GangMover
-from spinney.kube.cache import Change, WatchCache, kept_up
+from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden, InternalError
-from spinney.runtime.tasks import together
+from spinney.runtime.tasks import in_background, together
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.overview.gang_table import GangLine, GangTable
@@ -70,8 +70,10 @@ class Followed:
 
     def snapshot(self) -> ClusterSnapshot:
         """Return the cluster as it is now."""
-        objects = {cache.resource: tuple(cache.values()) for cache in self._caches}
-        return ClusterSnapshot(objects=objects, unseen=self._unseen, taken=self._clock.now(), source=self._source)
+        objects = {cache.resource: tuple(cache.values()) for cache in self._caches if cache.synced}
+        failing = tuple(failed(cache.resource, cache.failure) for cache in self._caches if cache.failure is not None)
+        unseen = (*self._unseen, *failing)
+        return ClusterSnapshot(objects=objects, unseen=unseen, taken=self._clock.now(), source=self._source)
 
     def gangs(self, snapshot: ClusterSnapshot, *, singles: bool = False) -> list[GangLine]:
         """Return the line of every gang, in order of namespace and name."""
@@ -107,7 +109,8 @@ async def following(connection: "Connection", namespace: str | None = None) -> A
     """Follow nodes, pods and everything that gangs are made of, for the time of the block.
 
     What may not be listed over all namespaces is followed in ``namespace`` alone, and the rest is noted as unseen.
-    Raises what the server says if nodes or pods may not be listed there either.
+    So is a kind that the API server fails to list, until it can: one object that cannot be converted is enough.
+    Raises what the server says if nodes or pods may not be listed there either, or cannot be.
     """
     client = connection.client
     there = await served(client, _KINDS)
@@ -127,7 +130,11 @@ async def following(connection: "Connection", namespace: str | None = None) -> A
         if each.listed
     ]
     followed = Followed(connection, caches, unseen)
-    async with kept_up(*caches):
+    async with in_background(*(cache.run() for cache in caches)):
+        for cache in caches:
+            await cache.wait_for_answer()
+            if cache.failure is not None and cache.resource in _NEEDED:
+                raise cache.failure
         yield followed
 
 
@@ -140,13 +147,9 @@ class _Reach(NamedTuple):
 
 
 async def _reach(connection: "Connection", kind: Resource, namespace: str | None) -> _Reach:
-    """Return how far a kind can be followed: a cache would go on trying."""
+    """Return how far a kind may be followed: a cache would go on trying."""
     try:
         await _look(connection, kind, None)
-    except InternalError as failure:
-        if kind in _NEEDED:
-            raise
-        return _Reach(listed=False, unseen=failed(kind, failure))
     except Forbidden as refusal:
         if namespace is None or not kind.namespaced:
             return _refused(kind, refusal)
@@ -161,9 +164,10 @@ async def _reach(connection: "Connection", kind: Resource, namespace: str | None
 
 
 async def _look(connection: "Connection", kind: Resource, namespace: str | None) -> None:
-    """List one object of a kind."""
-    async for _ in connection.client.pages(kind, namespace, limit=1):
-        break
+    """List one object of a kind: whether all can be listed, its cache says."""
+    with suppress(InternalError):
+        async for _ in connection.client.pages(kind, namespace, limit=1):
+            break
 
 
 def _refused(kind: Resource, refusal: Forbidden) -> _Reach:
