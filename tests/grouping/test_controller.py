@@ -300,3 +300,18 @@ async def test_a_gang_whose_pods_have_ended_says_so(cluster: Cluster, phase: str
         said = find_condition(gang.status.conditions, "Scheduled")
         assert said is not None
         assert (said.status, said.reason, said.message) == (scheduled, "Ended", "all its pods have ended")
+
+
+async def test_a_gang_of_which_one_pod_has_ended_still_runs(cluster: Cluster) -> None:
+    """A pod that succeeded is not needed again: its gang is scheduled, and runs, while the other goes on."""
+    async with a_world(cluster) as world:
+        await world.job("train", 2, least=2)
+        await world.settle()
+        done = {"status": {"phase": "Succeeded"}}
+        await world.client.patch(POD, "train-0", done, world.namespace, subresource="status")
+        await world.settle()
+        (gang,) = (await world.client.list(POD_GANG, world.namespace, type=PodGang)).items
+        said = find_condition(gang.status.conditions, "Scheduled")
+        assert said is not None
+        assert (said.status, said.message) == ("True", "1 of 2 pods are placed, 1 has succeeded")
+        assert gang.status.phase in {"Starting", "Running"}
