@@ -174,6 +174,32 @@ def test_a_gang_without_pods_says_what_its_backend_says(tmp_path: Path) -> None:
     assert line["reason"] == "PodGang g waits for its scheduler's backend (BackendReady): acme: out of order"
 
 
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+def test_a_gang_whose_group_is_gone_has_its_pods(tmp_path: Path, phase: str) -> None:
+    """Pods name a PodGroup of KAI's that was deleted, or its kind was: the gang was 0/0 and empty, and said nothing."""
+    gang: JSON = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang"}
+    gang |= {
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"podgroups": [{"name": "w", "minReplicas": 2}]},
+    }
+    labels = {"grove.io/podgang": "g", "grove.io/podclique": "w"}
+    pods: list[JSON] = []
+    for name in ("a", "b"):
+        metadata: JSON = {"name": name, "namespace": "default", "labels": labels}
+        metadata |= {"annotations": {"pod-group-name": "g"}}
+        spec: JSON = {"schedulerName": "kai-scheduler", "containers": [{"name": "main"}]}
+        spec |= {"nodeName": "n1"} if phase == "Running" else {}
+        pods.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": phase}})
+    file = tmp_path / "objects.yaml"
+    file.write_text(as_yaml({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}, gang, *pods))
+
+    (line,) = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(file), "-o", "json"]).output)["gangs"]
+
+    placed = 2 if phase == "Running" else 0
+    assert (line["pods"], line["placed"], line["state"]) == (2, placed, phase.lower())
+    assert line["reason"] == "the kai group default/g that the pod names does not exist"
+
+
 @pytest.mark.parametrize("placed", [(), ({"type": "Scheduled", "status": "False", "reason": "MinimumNotPlaced"},)])
 def test_a_gang_whose_pods_are_not_made_says_so(tmp_path: Path, placed: tuple[JSON, ...]) -> None:
     """Pods may be refused, by a quota or for a class that is missing: the gang waits until they are there."""

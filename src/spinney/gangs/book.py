@@ -42,6 +42,12 @@ class GangMembers(msgspec.Struct, frozen=True, eq=False):
         """Tell whether enough pods of the gang have one of these statuses."""
         return is_satisfied_by(self.gang.root, number_of_pods(self.counts, statuses))
 
+    def with_pods(self, more: Mapping[PodKey, tuple[str, PodRecord]]) -> "GangMembers":
+        """Return the gang with further pods."""
+        pods = {**self.pods, **more}
+        counts = Counter((pod_set, record.status) for pod_set, record in pods.values())
+        return GangMembers(self.gang, pods, sum(r.status is PodStatus.PENDING for _, r in pods.values()), counts)
+
 
 class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
     """All gangs at one moment."""

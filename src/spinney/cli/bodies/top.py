@@ -43,7 +43,7 @@ def top(*, choice: ClusterChoice, once: bool) -> None:
     if once or choice.file is not None or not takes_commands(sys.stdout):
         snapshot, _ = snapshot_of(choice)
         inventory = inventory_of(snapshot, {pod.spec.scheduler_name for pod in snapshot.pods})
-        lines = GangTable().lines(snapshot, inventory.gangs.snapshot().gangs, singles=True)
+        lines = GangTable().lines(snapshot, inventory, singles=True)
         content = Content(snapshot, lines, inventory, choice.namespace)
         terminal = sys.stdout.isatty()
         console = Console(highlight=False, width=None if terminal else _WIDTH)

@@ -77,7 +77,7 @@ class Followed:
 
     def gangs(self, snapshot: ClusterSnapshot, *, singles: bool = False) -> list[GangLine]:
         """Return the line of every gang, in order of namespace and name."""
-        return self._table.lines(snapshot, self.inventory.gangs.snapshot().gangs, singles=singles)
+        return self._table.lines(snapshot, self.inventory, singles=singles)
 
     async def states(self, *, within: float | None = None) -> AsyncIterator[ClusterSnapshot]:
         """Yield the cluster at once, and again after each burst of changes.

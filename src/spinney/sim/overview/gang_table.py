@@ -18,7 +18,7 @@ from spinney.api.podgang import BACKEND_READY, INITIALIZED, MINIMUM_NOT_PLACED, 
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
-from spinney.cluster.pods import PodRecord
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
 from spinney.explain.amounts import counted
 from spinney.gangs.book import GangMembers
@@ -26,6 +26,7 @@ from spinney.gangs.source_workloads import SourceWorkload
 from spinney.gangs.source_workloads import workload as workload_of
 from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
 from spinney.gangs.tree import GangKey
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import TopologyLevels, topology_of
 from spinney.sim.overview.gates import who_opens, why_held
 from spinney.sim.overview.history import grouping_refusals, said_of_pods
@@ -74,7 +75,7 @@ def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[Gang
     Pods that the grouper refuses wait for a gang, so they are always there if the snapshot has the grouper's events.
     """
     names = {pod.spec.scheduler_name for pod in snapshot.pods}
-    return GangTable().lines(snapshot, inventory_of(snapshot, names).gangs.snapshot().gangs, singles=singles)
+    return GangTable().lines(snapshot, inventory_of(snapshot, names), singles=singles)
 
 
 class GangTable:
@@ -84,10 +85,9 @@ class GangTable:
         self._made: dict[GangKey, tuple[GangMembers, GangWord, GangLine]] = {}
         self._places = _Places({}, ())
 
-    def lines(
-        self, snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers], *, singles: bool = False
-    ) -> list[GangLine]:
-        """Return every gang in order of namespace and name; ``found`` are the gangs that schedulers see in it."""
+    def lines(self, snapshot: ClusterSnapshot, inventory: Inventory, *, singles: bool = False) -> list[GangLine]:
+        """Return every gang in order of namespace and name; ``inventory`` is what schedulers see of the cluster."""
+        found, missing = _with_strays(inventory)
         labels = {node.metadata.name: node.metadata.labels for node in snapshot.nodes}
         topologies = [topology_of(each) for each in snapshot.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)]
         topologies += [topology_of(each) for each in snapshot.of(TOPOLOGY, KaiTopology)]
@@ -100,7 +100,7 @@ class GangTable:
         made_for = {key: workload_of(gang) for key, gang in gangs.items()}
         by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
         refused = _refused(snapshot, found)
-        said |= {key: GangWord(reason) for key, (_, reason) in refused.items()}
+        said |= {key: GangWord(reason) for key, (_, reason) in refused.items()} | missing
         doubles = set(_doubles(snapshot, found))
         shown = sorted(
             (key for key in found if (singles or key.source != bare.SOURCE or key in refused) and key not in doubles),
@@ -136,6 +136,22 @@ class _Places(NamedTuple):
 
     labels: Mapping[str, Mapping[str, str]]
     levels: tuple[tuple[str, str], ...]
+
+
+def _with_strays(inventory: Inventory) -> tuple[Mapping[GangKey, GangMembers], Mapping[GangKey, GangWord]]:
+    """Return every gang, PodGangs with pods of theirs whose group is missing, and of these what is missing."""
+    snapshot = inventory.gangs.snapshot()
+    strays: dict[GangKey, dict[PodKey, tuple[str, PodRecord]]] = {}
+    missing: dict[GangKey, GangWord] = {}
+    for key, reason in snapshot.orphans.items():
+        record = inventory.cluster.pod(key)
+        named = podgang.membership(record) if record is not None else None
+        if record is None or named is None or named[0] not in snapshot.gangs:
+            continue
+        strays.setdefault(named[0], {})[key] = named[1], record
+        if record.status is not PodStatus.GATED:  # no scheduler looks for its group yet
+            missing[named[0]] = GangWord(reason)
+    return {**snapshot.gangs, **{key: snapshot.gangs[key].with_pods(pods) for key, pods in strays.items()}}, missing
 
 
 def _refused(
