@@ -217,6 +217,27 @@ def test_a_gang_whose_pods_are_not_made_says_so(tmp_path: Path, placed: tuple[JS
     assert line["reason"] == f"PodGang g waits until all its pods exist (Initialized): {message}"
 
 
+def test_a_gang_whose_pods_are_refused_says_why(tmp_path: Path) -> None:
+    """What refuses them, such as a quota, is what to look at: that pods do not exist is no reason."""
+    said = 'pods "w-x7z2k" is forbidden: exceeded quota: small'
+    error = {"code": "ERR_CREATE", "description": said, "observedAt": "2026-01-01T00:00:00Z"}
+    clique: JSON = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "metadata": {"name": "w"}}
+    clique |= {"spec": {"roleName": "w", "replicas": 2, "podSpec": {"containers": [{"name": "main"}]}}}
+    initialized = {"type": "Initialized", "status": "False", "message": "1 of 2 pods of PodClique w exist"}
+    gang: JSON = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang", "metadata": {"name": "g"}}
+    gang |= {"spec": {"podgroups": [{"name": "w", "minReplicas": 2}]}}
+    gang |= {"status": {"conditions": [{"type": "BackendReady", "status": "True"}, initialized]}}
+    metadata = {"name": "p", "labels": {"grove.io/podgang": "g", "grove.io/podclique": "w"}}
+    pod: JSON = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    pod |= {"spec": {"containers": [{"name": "m"}], "schedulingGates": [{"name": "grove.io/podgang-pending-creation"}]}}
+    file = tmp_path / "objects.yaml"
+    for made in ((), (pod,)):
+        file.write_text(as_yaml(gang, clique | {"status": {"lastErrors": [error]}}, *made))
+        asked = CliRunner().invoke(main, ["get", "gangs", "--from", str(file), "-o", "json"])
+        (line,) = json.loads(asked.output)["gangs"]
+        assert line["reason"] == "exceeded quota: small (PodClique w)"
+
+
 def test_pods_that_the_grouper_refuses_are_listed_with_what_it_says(served: ServedCluster) -> None:
     """They wait for a gang that is not made: the list of gangs says so, at once and to those who follow it."""
     said = "annotation kai.scheduler/batch-min-member: found 'two', expected a whole number"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spinney.api.core import EVENT, NODE, POD, Pod
 from spinney.api.events import Event
-from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.resource import Resource
 from spinney.binding.moving import GangMover
 from spinney.kube.cache import Change, WatchCache
@@ -33,7 +33,7 @@ _REFRESH: Final = 0.2
 _SHARE: Final = 4
 """Of the time, at most one part in so many goes into what is done with a state."""
 _NEEDED: Final = (NODE, POD)
-_SHOWN_ONLY: Final = (POD_CLIQUE_SET, EVENT)
+_SHOWN_ONLY: Final = (POD_CLIQUE_SET, POD_CLIQUE, EVENT)
 _TYPES: Final[Mapping[Resource, type[Any]]] = {**KINDS, EVENT: Event}
 _KINDS: Final = (*_NEEDED, *OPTIONAL_KINDS, *_SHOWN_ONLY)
 

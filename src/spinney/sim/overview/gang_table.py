@@ -1,6 +1,8 @@
 """Gangs of every family at a glance: how far each has come, how widely it is spread, and what it waits for."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from spinney.api import coscheduling as coscheduling_groups
@@ -10,6 +12,7 @@ from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.api.conditions import find_condition, is_false, is_true
 from spinney.api.core import EVENT
 from spinney.api.events import Event
+from spinney.api.grove import POD_CLIQUE, PodClique
 from spinney.api.kai import TOPOLOGY
 from spinney.api.kai import Topology as KaiTopology
 from spinney.api.labels import GROUPED, HOSTNAME, POD_GANG_GATE
@@ -26,6 +29,7 @@ from spinney.gangs.source_workloads import SourceWorkload
 from spinney.gangs.source_workloads import workload as workload_of
 from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
 from spinney.gangs.tree import GangKey
+from spinney.kube.keys import Key, key_of
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import TopologyLevels, topology_of
 from spinney.sim.overview.gates import who_opens, why_held
@@ -41,6 +45,10 @@ _GROUPS: Final[Mapping[Resource, str]] = {
     workload_v1beta1.POD_GROUP: native.SOURCE,
 }
 """What backends make of a PodGang, and the family that gangs of it are."""
+
+
+_OF_ONE_POD: Final = re.compile(r'pods "[^"]*" is forbidden: ')
+"""How the API server refuses a pod: each that is tried has another name."""
 
 
 class GangLine(Struct, frozen=True, kw_only=True):
@@ -96,7 +104,8 @@ class GangTable:
         if places != self._places:
             self._places, self._made = places, {}
         gangs = {GangKey.of(podgang.SOURCE, gang.metadata): gang for gang in snapshot.of(POD_GANG, PodGang)}
-        said = {key: word_about(gang) for key, gang in gangs.items()}
+        failures = dict(_failures(snapshot.of(POD_CLIQUE, PodClique)))
+        said = {key: word_about(gang, failures) for key, gang in gangs.items()}
         made_for = {key: workload_of(gang) for key, gang in gangs.items()}
         by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
         refused = _refused(snapshot, found)
@@ -249,12 +258,26 @@ def _reason(records: Iterable[PodRecord], held: str) -> str:
     )
 
 
-def word_about(gang: PodGang) -> GangWord:
-    """Return what is said of a gang that is not scheduled, or whose gates are not open."""
+def _failures(cliques: Iterable[PodClique]) -> Iterator[tuple[Key, str]]:
+    """Yield of each clique that has failed last what could not be done, as when its pods are refused."""
+    for each in cliques:
+        if errors := each.status.last_errors:
+            said = (_OF_ONE_POD.sub("", " ".join(error.description.split())) for error in errors)
+            yield key_of(each), f"{'; '.join(dict.fromkeys(said))} (PodClique {each.metadata.name})"
+
+
+def word_about(gang: PodGang, failures: Mapping[Key, str] = MappingProxyType({})) -> GangWord:
+    """Return what is said of a gang that is not scheduled, or whose gates are not open.
+
+    ``failures`` are what could not be done for cliques: why pods that it waits for are not there.
+    """
     condition = find_condition(gang.status.conditions, SCHEDULED)
     if condition is not None and condition.status == "True" and is_true(gang.status.conditions, INITIALIZED):
         return _NOTHING_SAID
-    held = why_held(gang)
+    conditions = gang.status.conditions
+    lacks_pods = failures and is_true(conditions, BACKEND_READY) and not is_true(conditions, INITIALIZED)
+    cliques = [Key(key_of(gang).namespace, group.name) for group in gang.spec.pod_groups] if lacks_pods else []
+    held = "; ".join(failures[each] for each in cliques if each in failures) or why_held(gang)
     backend = find_condition(gang.status.conditions, BACKEND_READY)
     refused = held if backend is not None and backend.status == "False" else ""
     unmade = held if refused or is_false(gang.status.conditions, INITIALIZED) else ""
