@@ -40,7 +40,8 @@ export class Api {
   why = (key: string): Promise<WhyAnswer> => this.json(`api/gangs/${path(key)}/why`);
   queueHistory = (queue: string, hours: string): Promise<Record<string, Sample[]>> =>
     this.json(`api/queues/history?${new URLSearchParams({ queue, ...(hours ? { hours } : {}) })}`);
-  cycles = (): Promise<Cycles[]> => this.json("api/cycles");
+  cycles = (after: number): Promise<Cycles[]> =>
+    this.json(`api/cycles?${new URLSearchParams({ after: `${after}` })}`);
   /** Asks for the little that keeps what the server has seen for this viewer. */
   present = (): Promise<unknown> => this.queueHistory("", "");
 

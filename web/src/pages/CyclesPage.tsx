@@ -1,4 +1,5 @@
 // What each cycle of a scheduler cost, by action and plugin, and what it decided.
+import { useRef } from "preact/hooks";
 import { count, dayTime } from "../format";
 import { api, useFetched, useNavigation, useNow } from "../hooks";
 import { Plot } from "../Plot";
@@ -6,11 +7,16 @@ import { GangLink, Problem, Scrolled } from "../parts";
 import { formatRoute } from "../route";
 import type { CycleRecord, Cycles } from "../types";
 import { costs } from "./costs";
+import { recent } from "./recent";
 
 export function CyclesPage() {
   const now = useNow(2000);
   const turn = Math.floor(now / 4000);
-  const fetched = useFetched("cycles", `${turn}`, api.cycles);
+  const known = useRef<Cycles[]>([]);
+  const fetched = useFetched("cycles", `${turn}`, async () => {
+    known.current = await recent(known.current, api.cycles);
+    return known.current;
+  });
   if (fetched.problem) return <Problem>{fetched.problem}</Problem>;
   if (!fetched.value) return <p class="dim">reading…</p>;
   if (fetched.value.length === 0) {
