@@ -43,17 +43,54 @@ def test_gangs_show_spread_and_reason(served: ServedCluster) -> None:
 @pytest.mark.parametrize("wide", [[], ["-o", "wide"]])
 def test_a_narrow_terminal_shows_what_gangs_wait_for_within_its_width(mixed: Path, wide: list[str]) -> None:
     """Where 80 columns have no room for all, the spread gives way to the reason; ``-o wide`` has both."""
-    reader, writer = pty.openpty()
-    termios.tcsetwinsize(writer, (24, 80))
-    command = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
-    command += ["get", "gangs", "-A", "--from", str(mixed), *wide]
-    variables = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
-    with os.fdopen(reader, "rb", buffering=0) as printed, os.fdopen(writer, "w") as terminal:
-        subprocess.run(command, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL, env=variables, check=True)
-        heading, *lines = printed.read(10_000).decode().splitlines()
+    heading, *lines = on_a_terminal("get", "gangs", "-A", "--from", str(mixed), *wide)
 
     assert ("SPREAD" in heading) is bool(wide)
     assert wide or max(map(len, lines)) == 80
+
+
+def test_a_gang_of_the_grouper_has_a_short_name_that_can_be_asked_about(tmp_path: Path) -> None:
+    """In 80 columns it is called as its workload, or without the middle of its name; why and get know both."""
+    uid = "0f9d2c1e-5b7a-4c3d-9e8f-112233445566"
+    items: list[JSON] = []
+    for kind, owner, name in (
+        ("Job", "train", f"pg-train-{uid}"),
+        ("LeaderWorkerSet", "serve", f"pg-serve-{uid}-group-0"),
+        ("LeaderWorkerSet", "serve", f"pg-serve-{uid}-group-1"),
+    ):
+        metadata: JSON = {"name": name, "namespace": "default", "labels": {"spinney.dev/grouped": "true"}}
+        metadata |= {"annotations": {"kai.scheduler/top-owner-metadata": f"kind: {kind}\nname: {owner}"}}
+        gang: JSON = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang", "metadata": metadata}
+        items.append(gang | {"spec": {"podgroups": [{"name": "w", "minReplicas": 1}]}})
+    file = tmp_path / "objects.yaml"
+    file.write_text(as_yaml(*items))
+
+    heading, *rows = on_a_terminal("get", "gangs", "-n", "default", "--from", str(file))
+    names = [row.split()[0] for row in rows]
+    assert names == ["pg-serve-0f9...6-group-0", "pg-serve-0f9...6-group-1", "Job/train"]
+    assert "OF" not in heading.split()
+    assert max(map(len, rows)) <= 80
+    wide = on_a_terminal("get", "gangs", "-n", "default", "--from", str(file), "-o", "wide")
+    assert [row.split()[0] for row in wide[1:]] == [f"{name}-{uid}{end}" for name, end in _WHOLE]
+    for name, (whole, end) in zip(names, _WHOLE, strict=True):
+        for command in (["why"], ["get", "gangs", "-o", "json"]):
+            answer = CliRunner().invoke(main, [*command, name, "-n", "default", "--from", str(file)])
+            assert answer.exit_code == 0, answer.output
+            assert f"{whole}-{uid}{end}" in answer.output
+
+
+_WHOLE = (("pg-serve", "-group-0"), ("pg-serve", "-group-1"), ("pg-train", ""))
+
+
+def on_a_terminal(*arguments: str) -> list[str]:
+    """Return the lines that a command prints on a terminal of 80 columns."""
+    reader, writer = pty.openpty()
+    termios.tcsetwinsize(writer, (24, 80))
+    command = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')", *arguments]
+    variables = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    with os.fdopen(reader, "rb", buffering=0) as printed, os.fdopen(writer, "w") as terminal:
+        subprocess.run(command, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL, env=variables, check=True)
+        return printed.read(10_000).decode().splitlines()
 
 
 def test_sets_and_nodes_are_listed(served: ServedCluster) -> None:

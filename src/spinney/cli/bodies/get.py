@@ -1,5 +1,6 @@
 """``spinney get``: gangs of every family, PodCliqueSets and nodes, as schedulers see them."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,6 +28,7 @@ from spinney.gangs.source_workloads import SourceWorkload, made_for
 from spinney.kube.errors import Forbidden
 from spinney.kube.keys import Key, key_of
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.sim.advice.cut_names import cut, is_meant
 from spinney.sim.advice.subjects import written_out
 from spinney.sim.overview.gang_table import GangLine, gang_lines
 from spinney.sim.overview.history import refusal_events
@@ -133,12 +135,14 @@ async def _follow(connection: "Connection", asked: GetQuery) -> None:
                 echo(heading)
             now: dict[tuple[object, ...], list[object]] = {}
             for line, row, found in zip(lines, table.rows, table.data, strict=True):
-                key = (*row[:columns_of_name], found.source if isinstance(found, GangLine) else "")
+                key = tuple(row[:columns_of_name])
+                if isinstance(found, GangLine):  # what it is called depends on the others
+                    key = found.namespace, found.name, found.source
                 now[key] = row
                 if shown.get(key) != row:
                     echo(line)
             for key in shown.keys() - now.keys():
-                echo(f"{'/'.join(map(str, key[:-1]))} is gone")
+                echo(f"{'/'.join(map(str, shown[key][:columns_of_name]))} is gone")
             shown = now
 
 
@@ -190,17 +194,20 @@ def _gangs(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery
     lines = [
         each
         for each in gangs
-        if asked.here in (None, each.namespace) and (asked.name in (None, each.name) or _is_of(each, asked.name, made))
+        if asked.here in (None, each.namespace)
+        and (asked.name is None or is_meant(each.name, asked.name) or _is_of(each, asked.name, made))
     ]
+    narrow = is_narrow() and not asked.wide
+    name_of = _short_names(lines) if narrow else {}
     shown: list[tuple[str, bool, Callable[[GangLine], object]]] = [
         ("NAMESPACE", asked.here is None, lambda each: each.namespace),
-        ("NAME", True, lambda each: each.name),
-        ("OF", any(each.workload for each in lines), lambda each: each.workload),
+        ("NAME", True, lambda each: name_of.get((each.namespace, each.name), each.name)),
+        ("OF", not narrow and any(each.workload for each in lines), lambda each: each.workload),
         ("MIN", True, lambda each: each.minimum),
         ("PLACED", True, lambda each: f"{each.placed}/{each.pods}"),
         ("READY", True, lambda each: f"{each.ready}/{each.pods}"),
         ("STATE", True, lambda each: each.state),
-        ("SPREAD", asked.wide or not is_narrow(), lambda each: each.spread),
+        ("SPREAD", not narrow, lambda each: each.spread),
         ("KIND", asked.wide, lambda each: each.source),
         ("SCHEDULER", asked.wide, lambda each: each.scheduler),
         ("QUEUE", asked.wide, lambda each: each.queue),
@@ -212,6 +219,18 @@ def _gangs(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery
     limit = max(map(len, reasons), default=0) if asked.wide else room_for(headings, rows)
     rows = [[*row, shortened(reason, max(limit, 1))] for row, reason in zip(rows, reasons, strict=True)]
     return GetTable([*headings, "WAITS FOR"], rows, lines)
+
+
+def _short_names(lines: Sequence[GangLine]) -> Mapping[tuple[str, str], str]:
+    """Return what gangs are called where there is little room: the workload that has no other gang, or a cut name."""
+    gangs_of = Counter((each.namespace, each.workload) for each in lines)
+    short = cut({each.name for each in lines})
+    return {
+        (each.namespace, each.name): each.workload
+        if each.workload and gangs_of[each.namespace, each.workload] == 1
+        else short[each.name]
+        for each in lines
+    }
 
 
 def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:

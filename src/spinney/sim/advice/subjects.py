@@ -11,6 +11,7 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.labels import REPLICA_SET_HASH, SCALING_GROUP
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
+from spinney.sim.advice.cut_names import is_meant
 
 if TYPE_CHECKING:  # shells that complete a name read no snapshot, and do not wait for what one takes
     from spinney.api.core import Pod
@@ -141,7 +142,7 @@ def find(
     known = dict.fromkeys(_candidates(snapshot, words))
     if "queue" in words:
         known |= dict.fromkeys(AdviceSubject("queue", "", queue) for queue in queues)
-    named = [each for each in known if each.name == name]
+    named = [each for each in known if is_meant(each.name, name)]
     here = [each for each in named if namespace is None or each.namespace in ("", namespace)]
     if not here and not word:
         workload = _made_for(snapshot, "", name, namespace) or _pod_of(snapshot, "", name, namespace)
