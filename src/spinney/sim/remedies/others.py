@@ -201,7 +201,7 @@ def _holders(situation: Situation) -> list[_Workload]:
                 key=gang,
                 pods=tuple(records),
                 gpus=gpus,
-                priority=known.priority if known is not None else records[0].pod.spec.priority or 0,
+                priority=known.priority if known is not None else records[0].pod.priority,
                 queue=known.queue if known is not None else "",
                 near=bool(near) and any(domain.get(record.node) == near.get(key) for record in records),
                 ends=_end(records),
