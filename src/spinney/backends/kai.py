@@ -22,6 +22,7 @@ from spinney.api.kai import (
     TopologyLevel,
     TopologySpec,
 )
+from spinney.api.labels import KAI_PREEMPTIBILITY, KAI_PREEMPTION_DELAY, KAI_STALENESS_GRACE
 from spinney.api.meta import ObjectMeta, owner_reference
 from spinney.api.podgang import POD_GANG, GangTopologyConstraint, PodGang
 from spinney.api.resource import Resource
@@ -40,12 +41,7 @@ from spinney.backends.interface import (
 )
 from spinney.backends.membership import minimum_count
 from spinney.backends.requirements import between_gangs, queue_of
-from spinney.gangs.sources.context import (
-    DEFAULT_QUEUE,
-    PREEMPTIBILITY_LABEL,
-    PREEMPTION_DELAY_ANNOTATION,
-    STALENESS_GRACE_ANNOTATION,
-)
+from spinney.gangs.sources.context import DEFAULT_QUEUE
 
 NEVER_STALE = "-1s"
 """A gang that lost members is the operator's to recycle, not KAI's to evict."""
@@ -152,9 +148,9 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
             return {"staleness_grace_period": NEVER_STALE if self._can_stay else None}
         annotations = gang.metadata.annotations
         return {
-            "preemptibility": gang.metadata.labels.get(PREEMPTIBILITY_LABEL),
-            "preemption_delay": annotations.get(PREEMPTION_DELAY_ANNOTATION),
-            "staleness_grace_period": annotations.get(STALENESS_GRACE_ANNOTATION) if self._can_stay else None,
+            "preemptibility": gang.metadata.labels.get(KAI_PREEMPTIBILITY),
+            "preemption_delay": annotations.get(KAI_PREEMPTION_DELAY),
+            "staleness_grace_period": annotations.get(KAI_STALENESS_GRACE) if self._can_stay else None,
         }
 
     # -- topology ------------------------------------------------------------------------------------------------------

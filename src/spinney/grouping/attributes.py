@@ -12,15 +12,9 @@ from typing import Final
 from spinney.api import interruption
 from spinney.api import labels as marks
 from spinney.api.core import Pod
+from spinney.api.labels import KAI_PREEMPTIBILITY, KAI_PREEMPTION_DELAY, KAI_PRIORITY_CLASS, KAI_STALENESS_GRACE
 from spinney.api.struct import Struct
-from spinney.gangs.sources.context import (
-    DEFAULT_QUEUE,
-    PREEMPTIBILITY_LABEL,
-    PREEMPTION_DELAY_ANNOTATION,
-    PRIORITY_CLASS_LABEL,
-    STALENESS_GRACE_ANNOTATION,
-    duration_of,
-)
+from spinney.gangs.sources.context import DEFAULT_QUEUE, duration_of
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.owners import Owner
 from spinney.grouping.rules import Rule, text_at
@@ -46,8 +40,8 @@ READ_ANNOTATIONS: Final = frozenset(
         SEGMENT_SIZE,
         SEGMENT_REQUIRED_LEVEL,
         SEGMENT_PREFERRED_LEVEL,
-        PREEMPTION_DELAY_ANNOTATION,
-        STALENESS_GRACE_ANNOTATION,
+        KAI_PREEMPTION_DELAY,
+        KAI_STALENESS_GRACE,
         marks.CHECKPOINT_GRACE,
         marks.LAST_CHECKPOINT,
         marks.MIN_RUNTIME,
@@ -97,8 +91,8 @@ def attributes(
         queue=queue(owner, pod, conventions),
         priority_class=priority,
         preemptibility=preemptibility(chain, pod, world),
-        preemption_delay=duration(PREEMPTION_DELAY_ANNOTATION, chain, pod, least=timedelta()),
-        staleness_grace=duration(STALENESS_GRACE_ANNOTATION, chain, pod),
+        preemption_delay=duration(KAI_PREEMPTION_DELAY, chain, pod, least=timedelta()),
+        staleness_grace=duration(KAI_STALENESS_GRACE, chain, pod),
         topology=whole_topology(owner.metadata.annotations),
         problems=problems + tuple(_undeclared(owner, pod)),
     )
@@ -138,7 +132,7 @@ def _undeclared(owner: Owner, pod: Pod) -> Iterator[str]:
 def preemptibility(chain: Sequence[Owner], pod: Pod, world: World) -> str:
     """Return ``preemptible``, ``non-preemptible``, or nothing: then the priority decides."""
     for metadata in (*(owner.metadata for owner in chain), pod.metadata):
-        word = metadata.labels.get(PREEMPTIBILITY_LABEL)
+        word = metadata.labels.get(KAI_PREEMPTIBILITY)
         if word in PREEMPTIBILITIES:
             return word
     for owner in chain:
@@ -193,10 +187,10 @@ def _named_classes(chain: Sequence[Owner], pod: Pod, rule: Rule, world: World) -
             if found := text_at(text, owner.content, owner.metadata.labels):
                 yield found, f"{text} of {owner}"
     for owner in chain:
-        if name := owner.metadata.labels.get(PRIORITY_CLASS_LABEL):
-            yield name, f"label {PRIORITY_CLASS_LABEL} of {owner}"
-    if name := pod.metadata.labels.get(PRIORITY_CLASS_LABEL):
-        yield name, f"label {PRIORITY_CLASS_LABEL} of the pod"
+        if name := owner.metadata.labels.get(KAI_PRIORITY_CLASS):
+            yield name, f"label {KAI_PRIORITY_CLASS} of {owner}"
+    if name := pod.metadata.labels.get(KAI_PRIORITY_CLASS):
+        yield name, f"label {KAI_PRIORITY_CLASS} of the pod"
     if pod.spec.priority_class_name:
         yield pod.spec.priority_class_name, "spec.priorityClassName of the pod"
     for owner in chain:

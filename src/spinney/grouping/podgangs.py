@@ -13,6 +13,7 @@ import msgspec
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.durations import format_duration
+from spinney.api.labels import KAI_PREEMPTIBILITY, KAI_PREEMPTION_DELAY, KAI_PRIORITY_CLASS, KAI_STALENESS_GRACE
 from spinney.api.merge_patch import merge_patch
 from spinney.api.meta import ObjectMeta, OwnerReference
 from spinney.api.names import label_value_faults, valid_name
@@ -27,12 +28,6 @@ from spinney.api.podgang import (
 )
 from spinney.api.struct import JSON, to_json
 from spinney.api.time import timestamp
-from spinney.gangs.sources.context import (
-    PREEMPTIBILITY_LABEL,
-    PREEMPTION_DELAY_ANNOTATION,
-    PRIORITY_CLASS_LABEL,
-    STALENESS_GRACE_ANNOTATION,
-)
 from spinney.gangs.tree import DEFAULT_POD_SET, TopologyConstraintInfo
 from spinney.grouping.describing import GangDescription, top_owner_metadata
 from spinney.grouping.rules import POD_KIND
@@ -61,7 +56,7 @@ def pod_gang(description: GangDescription, scheduler: str, pods: Mapping[str, It
     labels = {key: value for key, value in found.labels.items() if key not in _NOT_CARRIED and not _is_groves(key)}
     labels |= {marks.GROUPED: GROUPED_AS_GANG, marks.SCHEDULER_NAME: scheduler, marks.KAI_QUEUE: found.queue}
     if found.preemptibility:
-        labels[PREEMPTIBILITY_LABEL] = found.preemptibility
+        labels[KAI_PREEMPTIBILITY] = found.preemptibility
     annotations = _annotations(description)
     inherited = {*labels, *annotations} - {marks.GROUPED, marks.SCHEDULER_NAME, marks.TOP_OWNER, marks.KAI_QUEUE}
     if inherited:
@@ -98,9 +93,9 @@ def alone_labels(description: GangDescription) -> dict[str, str]:
     found = description.attributes
     labels = {marks.GROUPED: GROUPED_ALONE, marks.KAI_QUEUE: found.queue}
     if not label_value_faults(found.priority_class):
-        labels[PRIORITY_CLASS_LABEL] = found.priority_class
+        labels[KAI_PRIORITY_CLASS] = found.priority_class
     if found.preemptibility:
-        labels[PREEMPTIBILITY_LABEL] = found.preemptibility
+        labels[KAI_PREEMPTIBILITY] = found.preemptibility
     return labels
 
 
@@ -201,9 +196,9 @@ def _annotations(description: GangDescription) -> dict[str, str]:
     if topology is not None and marks.TOPOLOGY_NAME not in annotations:
         annotations[marks.KAI_TOPOLOGY] = topology
     if found.preemption_delay is not None:
-        annotations[PREEMPTION_DELAY_ANNOTATION] = format_duration(found.preemption_delay)
+        annotations[KAI_PREEMPTION_DELAY] = format_duration(found.preemption_delay)
     if found.staleness_grace is not None:
-        annotations[STALENESS_GRACE_ANNOTATION] = format_duration(found.staleness_grace)
+        annotations[KAI_STALENESS_GRACE] = format_duration(found.staleness_grace)
     created = description.owner.metadata.creation_timestamp
     if created is not None and description.owner.metadata.labels.get(marks.ADMISSION) == marks.QUEUED:
         annotations[marks.WAITING_SINCE] = timestamp(created)  # it keeps the place it had while it was suspended

@@ -4,11 +4,11 @@ from typing import Final
 
 import msgspec
 
-from spinney.api.labels import ADMISSION, KAI_NODE_POOL, KAI_QUEUE, KUEUE_QUEUE, QUEUED
+from spinney.api.labels import ADMISSION, KAI_NODE_POOL, KAI_PRIORITY_CLASS, KAI_QUEUE, KUEUE_QUEUE, QUEUED
 from spinney.api.meta import Metadata
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct
-from spinney.gangs.sources.context import DEFAULT_QUEUE, PRIORITY_CLASS_LABEL, SourceContext
+from spinney.gangs.sources.context import DEFAULT_QUEUE, SourceContext
 from spinney.grouping.attributes import PROJECT
 from spinney.kube.depths import decoded
 from spinney.queueing.backlog import QueuePlace
@@ -79,7 +79,7 @@ class SuspendedWorkload(Struct, frozen=True, kw_only=True):
         """Return where it stands. Its gang says the same more exactly, once it is made."""
         template = _read(self.spec).pods
         labels = {**template.metadata.labels, **self.metadata.labels}
-        name = labels.get(PRIORITY_CLASS_LABEL) or template.spec.priority_class_name
+        name = labels.get(KAI_PRIORITY_CLASS) or template.spec.priority_class_name
         priority = context.priorities.get(name, context.default_priority)
         return QueuePlace(self.queue, priority, self.metadata.creation_timestamp)
 

@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from spinney.api import kai
+from spinney.api.labels import KAI_LAST_EVICTION, KAI_LAST_START
 from spinney.api.struct import JSON, to_json
 from spinney.api.time import timestamp
 from spinney.gangs.sources import kai as source
-from spinney.gangs.sources.context import LAST_EVICTION_ANNOTATION, LAST_START_ANNOTATION
 from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict
@@ -42,11 +42,11 @@ class KaiGroupStatus(StatusKind[kai.PodGroup]):
 
     def started(self, gangs: Iterable[GangKey], moment: datetime) -> None:
         """Note that gangs got their first pods."""
-        self._mark(gangs, LAST_START_ANNOTATION, moment)
+        self._mark(gangs, KAI_LAST_START, moment)
 
     def evicted(self, gangs: Iterable[GangKey], moment: datetime) -> None:
         """Note that gangs lost pods to others."""
-        self._mark(gangs, LAST_EVICTION_ANNOTATION, moment)
+        self._mark(gangs, KAI_LAST_EVICTION, moment)
 
     def _mark(self, gangs: Iterable[GangKey], annotation: str, moment: datetime) -> None:
         for gang in gangs:

@@ -2,15 +2,9 @@
 
 from typing import Final
 
+from spinney.api.labels import KAI_LAST_START, KAI_PREEMPTIBILITY, KAI_PRIORITY_CLASS
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.sources.context import (
-    LAST_START_ANNOTATION,
-    PREEMPTIBILITY_LABEL,
-    PRIORITY_CLASS_LABEL,
-    SourceContext,
-    is_preemptible,
-    timestamp_of,
-)
+from spinney.gangs.sources.context import SourceContext, is_preemptible, timestamp_of
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, single
 
 SOURCE: Final = "pod"
@@ -23,7 +17,7 @@ def membership(record: PodRecord) -> tuple[GangKey, str]:
 
 def gang(record: PodRecord, context: SourceContext) -> Gang:
     """Return the gang of a single pod."""
-    class_name = record.labels.get(PRIORITY_CLASS_LABEL) or record.pod.spec.priority_class_name
+    class_name = record.labels.get(KAI_PRIORITY_CLASS) or record.pod.spec.priority_class_name
     priority = context.priorities.get(class_name)
     if priority is None:
         priority = record.pod.spec.priority if record.pod.spec.priority is not None else context.default_priority
@@ -34,10 +28,10 @@ def gang(record: PodRecord, context: SourceContext) -> Gang:
         queue=context.queue(record.labels),
         priority=priority,
         priority_class=class_name,
-        preemptible=is_preemptible(record.labels.get(PREEMPTIBILITY_LABEL), priority),
+        preemptible=is_preemptible(record.labels.get(KAI_PREEMPTIBILITY), priority),
         preempts=context.preempts(class_name),
         created=record.created,
-        last_start=timestamp_of(record.annotations, LAST_START_ANNOTATION),
+        last_start=timestamp_of(record.annotations, KAI_LAST_START),
     )
 
 

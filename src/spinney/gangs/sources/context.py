@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from spinney.api.durations import parse_duration
-from spinney.api.labels import KAI_QUEUE
+from spinney.api.labels import KAI_PREEMPTIBILITY, KAI_QUEUE
 from spinney.api.meta import ObjectMeta
 from spinney.api.time import parse_timestamp
 from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY, Gang, GangKey, GroupSet
@@ -15,13 +15,6 @@ from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY, Gang, GangKey, GroupSet
 T = TypeVar("T")
 
 DEFAULT_QUEUE: Final = "default-queue"
-PREEMPTIBILITY_LABEL: Final = "kai.scheduler/preemptibility"
-PRIORITY_CLASS_LABEL: Final = "priorityClassName"
-LAST_START_ANNOTATION: Final = "kai.scheduler/last-start-timestamp"
-LAST_EVICTION_ANNOTATION: Final = "kai.scheduler/last-eviction-timestamp"
-PREEMPTION_DELAY_ANNOTATION: Final = "kai.scheduler/preemption-delay"
-STALENESS_GRACE_ANNOTATION: Final = "kai.scheduler/staleness-grace-period"
-STALE_ANNOTATION: Final = "kai.scheduler/stale-podgroup-timestamp"
 
 BUILT_IN_PRIORITIES: Final = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 DEFAULT_PRIORITY: Final = 50
@@ -64,7 +57,7 @@ class SourceContext(msgspec.Struct, frozen=True):
             queue=self.queue(metadata.labels),
             priority=priority,
             priority_class=class_name or "",
-            preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
+            preemptible=is_preemptible(metadata.labels.get(KAI_PREEMPTIBILITY), priority),
             created=metadata.creation_timestamp,
         )
 

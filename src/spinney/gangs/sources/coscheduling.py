@@ -3,9 +3,9 @@
 from typing import Final
 
 from spinney.api.coscheduling import PodGroup
-from spinney.api.labels import COSCHEDULING_GROUP
+from spinney.api.labels import COSCHEDULING_GROUP, KAI_PRIORITY_CLASS
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.sources.context import PRIORITY_CLASS_LABEL, SourceContext
+from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, single
 
 SOURCE: Final = "coscheduling"
@@ -20,4 +20,4 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
     metadata, root = group.metadata, single(PodSet(DEFAULT_POD_SET, group.spec.min_member))
-    return context.gang(GangKey.of(SOURCE, metadata), root, metadata, metadata.labels.get(PRIORITY_CLASS_LABEL))
+    return context.gang(GangKey.of(SOURCE, metadata), root, metadata, metadata.labels.get(KAI_PRIORITY_CLASS))

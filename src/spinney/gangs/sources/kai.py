@@ -10,17 +10,9 @@ from typing import Final
 
 from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.kai import TOPOLOGY, GroupTopologyConstraint, PodGroup, SubGroup
-from spinney.api.labels import KAI_POD_GROUP, KAI_SUB_GROUP
+from spinney.api.labels import KAI_LAST_EVICTION, KAI_LAST_START, KAI_POD_GROUP, KAI_STALE_SINCE, KAI_SUB_GROUP
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.sources.context import (
-    DEFAULT_QUEUE,
-    LAST_EVICTION_ANNOTATION,
-    LAST_START_ANNOTATION,
-    STALE_ANNOTATION,
-    SourceContext,
-    is_preemptible,
-    timestamp_of,
-)
+from spinney.gangs.sources.context import DEFAULT_QUEUE, SourceContext, is_preemptible, timestamp_of
 from spinney.gangs.tree import (
     DEEPEST,
     DEFAULT_POD_SET,
@@ -60,9 +52,9 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
         gang,
         queue=spec.queue or DEFAULT_QUEUE,
         preemptible=is_preemptible(spec.preemptibility, gang.priority),
-        last_start=timestamp_of(metadata.annotations, LAST_START_ANNOTATION),
-        last_eviction=timestamp_of(metadata.annotations, LAST_EVICTION_ANNOTATION),
-        stale_since=timestamp_of(metadata.annotations, STALE_ANNOTATION),
+        last_start=timestamp_of(metadata.annotations, KAI_LAST_START),
+        last_eviction=timestamp_of(metadata.annotations, KAI_LAST_EVICTION),
+        stale_since=timestamp_of(metadata.annotations, KAI_STALE_SINCE),
         staleness_grace=grace,
         preemption_delay=delay,
         mark_unschedulable=spec.mark_unschedulable is not False,

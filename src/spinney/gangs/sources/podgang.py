@@ -15,6 +15,8 @@ from spinney.api.kai import TOPOLOGY
 from spinney.api.labels import (
     BASE_POD_GANG,
     GROUPED,
+    KAI_PREEMPTION_DELAY,
+    KAI_STALENESS_GRACE,
     KAI_TOPOLOGY,
     MIN_GROUPS,
     POD_CLIQUE,
@@ -25,13 +27,7 @@ from spinney.api.labels import (
 from spinney.api.podgang import GangTopologyConstraint, PodGang
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.sources.context import (
-    PREEMPTION_DELAY_ANNOTATION,
-    STALENESS_GRACE_ANNOTATION,
-    SourceContext,
-    duration_of,
-    timestamp_of,
-)
+from spinney.gangs.sources.context import SourceContext, duration_of, timestamp_of
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraintInfo
 
 SOURCE: Final = "podgang"
@@ -65,8 +61,8 @@ def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
         context.gang(GangKey.of(SOURCE, pod_gang.metadata), root, metadata, spec.priority_class_name),
         queue=context.queue(metadata.labels, metadata.annotations),
         created=_waiting_since(pod_gang),
-        staleness_grace=duration_of(metadata.annotations, STALENESS_GRACE_ANNOTATION),
-        preemption_delay=duration_of(metadata.annotations, PREEMPTION_DELAY_ANNOTATION),
+        staleness_grace=duration_of(metadata.annotations, KAI_STALENESS_GRACE),
+        preemption_delay=duration_of(metadata.annotations, KAI_PREEMPTION_DELAY),
         owned_by_operator=GROUPED not in metadata.labels,
         anchor=GangKey(SOURCE, metadata.namespace or "", base) if base else None,
     )

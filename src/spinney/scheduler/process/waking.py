@@ -18,16 +18,15 @@ import msgspec
 import numpy as np
 
 from spinney.api.core import Node, Pod
-from spinney.api.labels import EVICTION_REQUEST
+from spinney.api.labels import EVICTION_REQUEST, KAI_LAST_EVICTION, KAI_LAST_START
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.api.policy import PodDisruptionBudget
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.checkpoints import ANSWERS
-from spinney.gangs.sources.context import LAST_EVICTION_ANNOTATION, LAST_START_ANNOTATION
 from spinney.kube.cache import Change
 
-_WRITTEN_HERE: Final = frozenset({LAST_START_ANNOTATION, LAST_EVICTION_ANNOTATION})
+_WRITTEN_HERE: Final = frozenset({KAI_LAST_START, KAI_LAST_EVICTION})
 """Annotations by which schedulers themselves tell what became of a gang."""
 
 

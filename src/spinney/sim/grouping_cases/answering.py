@@ -8,9 +8,9 @@ import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
+from spinney.api.labels import KAI_PREEMPTION_DELAY
 from spinney.api.meta import OwnerReference
 from spinney.api.struct import JSON
-from spinney.gangs.sources.context import PREEMPTION_DELAY_ANNOTATION
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping import attributes, selecting
 from spinney.grouping.attributes import Conventions
@@ -199,7 +199,7 @@ def _priority_class(case: GroupingCase) -> JSON:
 
 
 def _preemption_delay(case: GroupingCase) -> JSON:
-    found = attributes.duration(PREEMPTION_DELAY_ANNOTATION, _chain(case), case.pod, least=timedelta())
+    found = attributes.duration(KAI_PREEMPTION_DELAY, _chain(case), case.pod, least=timedelta())
     return {"preemption_delay": None if found is None else found.total_seconds()}
 
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from spinney.api.core import Pod
-from spinney.api.labels import GROUPED
+from spinney.api.labels import GROUPED, KAI_PREEMPTIBILITY
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON, to_json
-from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
 from spinney.grouping.attributes import BATCH_MIN_MEMBER, MIN_MEMBER
 from spinney.grouping.loading import built_in
 from spinney.grouping.owners import group_kind
@@ -82,8 +81,8 @@ def _of_gang(old: PodGang, new: PodGang, members: Sequence[Pod]) -> Iterator[Pat
     labels = {key: text for key, text in new.metadata.labels.items() if old.metadata.labels.get(key) != text}
     annotations: dict[str, str] = {}
     unsaid: list[str] = []
-    if PREEMPTIBILITY_LABEL in labels.keys() & old.metadata.labels.keys() and not _directly(workload, members):
-        unsaid.append(f"label {PREEMPTIBILITY_LABEL}")  # an owner between them may say it, and counts first
+    if KAI_PREEMPTIBILITY in labels.keys() & old.metadata.labels.keys() and not _directly(workload, members):
+        unsaid.append(f"label {KAI_PREEMPTIBILITY}")  # an owner between them may say it, and counts first
     whole, *parts = zip(required_levels(old), required_levels(new), strict=True)
     if whole[0] != whole[1]:
         annotations[REQUIRED_LEVEL] = whole[1] or ""  # empty counts as absent, also where an owner above has it

@@ -10,10 +10,10 @@ from spinney.api import coscheduling, kai, volcano, workload_v1alpha2, workload_
 from spinney.api.affinity import Taint, Toleration
 from spinney.api.core import Pod
 from spinney.api.kai import PREEMPTIBLE
+from spinney.api.labels import KAI_PREEMPTIBILITY
 from spinney.api.podgang import PodGang
 from spinney.api.struct import changed
 from spinney.explain.amounts import listed
-from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
 from spinney.kube.keys import key_of
 from spinney.sim.remedies.change import Lever
 from spinney.sim.remedies.situation import Situation, taint_word
@@ -124,7 +124,7 @@ def _preemptible(situation: Situation) -> Iterator[Lever[Any]]:
     def preemptible(it: Any) -> Any:
         if isinstance(it, kai.PodGroup):
             return changed(it, spec={"preemptibility": PREEMPTIBLE})
-        return changed(it, metadata={"labels": {**it.metadata.labels, PREEMPTIBILITY_LABEL: PREEMPTIBLE}})
+        return changed(it, metadata={"labels": {**it.metadata.labels, KAI_PREEMPTIBILITY: PREEMPTIBLE}})
 
     yield Lever(
         name="preemptible",
