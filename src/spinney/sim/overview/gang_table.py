@@ -109,7 +109,7 @@ class GangTable:
         made_for = {key: workload_of(gang) for key, gang in gangs.items()}
         by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
         refused = _refused(snapshot, found)
-        said |= {key: GangWord(reason) for key, (_, reason) in refused.items()} | missing
+        said |= {key: GangWord(reason) for key, (_, reason) in refused.items()} | dict(missing)
         doubles = set(_doubles(snapshot, found))
         shown = sorted(
             (key for key in found if (singles or key.source != bare.SOURCE or key in refused) and key not in doubles),
