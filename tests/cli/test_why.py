@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import EVENT, POD
-from spinney.api.labels import ADMISSION, KUEUE_QUEUE, QUEUED
+from spinney.api.labels import ADMISSION, GROUPED, KUEUE_QUEUE, POD_CLIQUE, QUEUED, TOP_OWNER
+from spinney.api.labels import POD_GANG as GANG_LABEL
+from spinney.api.podgang import POD_GANG
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.cli import main
@@ -38,6 +40,34 @@ def test_a_gang_that_fits_nowhere_is_explained(busy: ServedCluster) -> None:
     assert "podgang default/waits-0: pending" in answer.output
     assert "2 of 3 pods fit in rack" in answer.output
     assert "simulated" not in answer.output
+
+
+def test_a_former_job_of_the_same_name_was_evicted_and_not_this_one(busy: ServedCluster) -> None:
+    """Its pods were called alike: of a job that was made anew only what happened since is told."""
+
+    async def make(client: Client) -> None:
+        pod = {"schedulerName": "nobodys", "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+        job = await client.create(JOB, {"metadata": {"name": "again"}, "spec": {"template": {"spec": pod}}}, "default")
+        uid = job["metadata"]["uid"]
+        said = f"name: again\nuid: {uid}\ngroup: batch\nversion: v1\nkind: Job\n"
+        gang: JSON = {"name": f"pg-again-{uid}", "labels": {GROUPED: "true"}, "annotations": {TOP_OWNER: said}}
+        groups = [{"name": "all", "minReplicas": 1}]
+        await client.create(POD_GANG, {"metadata": gang, "spec": {"podgroups": groups}}, "default")
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "again", "uid": uid, "controller": True}
+        labels = {GANG_LABEL: gang["name"], POD_CLIQUE: "all"}
+        metadata = {"name": "again-x", "labels": labels, "ownerReferences": [owner]}
+        await client.create(POD, {"metadata": metadata, "spec": pod}, "default")
+
+    async def tell(client: Client, name: str, moment: str) -> None:
+        event: JSON = {"metadata": {"name": f"{name}.1"}, "reason": "Preempted", "message": "preempted for default/u"}
+        event |= {"involvedObject": {"kind": "Pod", "namespace": "default", "name": name}, "lastTimestamp": moment}
+        await client.create(EVENT, event, "default")
+
+    busy.call(make)
+    busy.call(lambda client: tell(client, "again-old", "2026-01-01T00:00:00Z"))
+    assert "was evicted" not in busy.spinney("why", "job/again").output
+    busy.call(lambda client: tell(client, "again-new", timestamp(datetime.now(UTC) + timedelta(seconds=1))))
+    assert "Pod again-new was evicted" in busy.spinney("why", "job/again").output
 
 
 def test_events_tell_of_evictions(busy: ServedCluster) -> None:

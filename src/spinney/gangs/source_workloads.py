@@ -3,6 +3,7 @@
 Shells complete these names, so nothing is imported here that takes long.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from spinney.api.labels import ABOVE, GROUPED, TOP_OWNER
@@ -42,9 +43,15 @@ def made_for(pod_gang: PodGang, kind: str, name: str) -> SourceWorkload | None:
     return next((each for each in workloads(pod_gang.metadata) if each.is_called(kind, name)), None)
 
 
+def top_owner(metadata: ObjectMeta) -> Mapping[str, str]:
+    """Return what the PodGang with this metadata says of its workload: name, uid, group, version and kind."""
+    lines = metadata.annotations.get(TOP_OWNER, "").splitlines()
+    said = dict(line.split(": ", 1) for line in lines if ": " in line)
+    return {key: value.strip('"') for key, value in said.items()}
+
+
 def _told(metadata: ObjectMeta) -> SourceWorkload | None:
     if GROUPED not in metadata.labels:
         return None
-    text = metadata.annotations.get(TOP_OWNER, "")
-    said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    said = top_owner(metadata)
     return SourceWorkload(said["kind"], said["name"]) if {"kind", "name"} <= said.keys() else None

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from spinney.cli.terminal.output import apart_from_plugins, coloured, echo, prin
 from spinney.explain.amounts import counted, first_few
 from spinney.explain.rendering import as_text
 from spinney.extensions.registry import UnknownPlugin
+from spinney.gangs.source_workloads import SourceWorkload
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import Forbidden
 from spinney.kube.keys import key_of
@@ -31,6 +33,7 @@ from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import STARTS_ANYWAY, Answer
+from spinney.sim.advice.births import births
 from spinney.sim.advice.forecast import refused_gangs
 from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find, may_be_queue
 from spinney.sim.advice.suspended_workloads import SuspendedSubject, suspended_workload
@@ -68,16 +71,14 @@ def why(
     addable = node_groups_in(node_groups)
     refused = _last_refusals(explanations) if explanations is not None else None
     events: list[Event] = []
+    born: Mapping[SourceWorkload, datetime] = {}
     suspended: list[SuspendedSubject] = []
     waiting = SuspendedCounts()
     unseen: list[Unseen] = []
 
     async def read_more(connection: "Connection") -> None:
-        nonlocal waiting
-        try:
-            events.extend(await telling_events(connection.client, connection.namespace))
-        except Forbidden as refusal:  # evictions are then only told by conditions
-            unseen.append(forbidden(EVENT, refusal))
+        nonlocal waiting, events, born
+        events, born = await _told_by_events(connection, unseen)
         if (asked := await suspended_workload(connection.client, subject, connection.namespace)) is not None:
             suspended.append(asked)
         if may_be_queue(subject):
@@ -110,6 +111,7 @@ def why(
             made_up=set(map(key_of, snapshot.pods)) - exist,
             refused=refused,
             suspended=with_kueues(waiting.by_queue, snapshot),
+            born=born,
         )
         found = find(snapshot, subject, here, queues=advisor.queue_names)
         served = advisor.simulation.inventory.scheduler_names
@@ -139,6 +141,18 @@ def why(
     print_unseen(snapshot)
     if faults:
         raise click.ClickException(str(faults))
+
+
+async def _told_by_events(
+    connection: "Connection", unseen: list[Unseen]
+) -> tuple[list[Event], Mapping[SourceWorkload, datetime]]:
+    """Read what happened, and when the workloads were created that it may have happened to."""
+    try:
+        events = await telling_events(connection.client, connection.namespace)
+    except Forbidden as refusal:  # evictions are then only told by conditions
+        unseen.append(forbidden(EVENT, refusal))
+        return [], {}
+    return events, await births(connection.client, connection.namespace, events)
 
 
 def _names_something(snapshot: ClusterSnapshot, subject: str, namespace: str | None) -> bool:

@@ -27,7 +27,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.explain.amounts import counted, first_few, listed
 from spinney.explain.rendering import condition_message
 from spinney.gangs.membership import membership
-from spinney.gangs.source_workloads import made_for
+from spinney.gangs.source_workloads import SourceWorkload, made_for, workload
 from spinney.gangs.tree import GangKey
 from spinney.grouping.statuses import PROBLEM
 from spinney.kube.keys import key_of
@@ -66,7 +66,8 @@ class Advisor:
 
     At most ``best`` remedies are looked for in each answer; after ``patience`` seconds no more is tried. ``events`` are
     the cluster's events of evictions, ``refused`` what the running scheduler's last cycle refused, if that was read.
-    ``suspended`` is how many suspended workloads wait in each queue.
+    ``suspended`` is how many suspended workloads wait in each queue. ``born`` is when workloads were created of which
+    ``events`` may tell: both are of one namespace.
     """
 
     def __init__(
@@ -83,9 +84,11 @@ class Advisor:
         made_up: Collection[PodKey] = (),
         refused: Mapping[GangKey, RefusedGang] | None = None,
         suspended: Mapping[str, int] = MappingProxyType({}),
+        born: Mapping[SourceWorkload, datetime] = MappingProxyType({}),
     ) -> None:
         self.snapshot = snapshot
         self._events, self._refused, self._made_up, self._suspended = events, refused, made_up, suspended
+        self._born = born
         self._config, self._registry, self._runtime = config or matching_profile(snapshot), registry, runtime
         self._best, self._patience, self._node_groups = best, patience, node_groups
         self._spent = 0.0
@@ -382,7 +385,7 @@ class Advisor:
     def _past_evictions(self, subject: str, namespace: str, records: Sequence[PodRecord]) -> list[str]:
         """Return what events tell of evictions of the subject and of pods that its own have taken the place of.
 
-        Those of a set that had the same name before are of no concern.
+        Those of a set or another workload that had the same name before are of no concern.
         """
         names = {subject.partition("/")[2], *(self._gang_of[each.key].name for each in records)}
         names |= {clique for each in records if (clique := each.labels.get(POD_CLIQUE))}
@@ -393,6 +396,9 @@ class Advisor:
             for each in self.snapshot.of(grove.POD_CLIQUE_SET, grove.PodCliqueSet)
             if (each.metadata.namespace, each.metadata.name) in sets
         ]
+        gangs = {(namespace, each.labels.get(GANG_LABEL, "")) for each in records} & self._pod_gangs.keys()
+        workloads = {workload(self._pod_gangs[each]) for each in gangs}
+        made += [born for each, born in self._born.items() if each in workloads]
         since = min(made, default=_BEGINNING)
         events = [
             each

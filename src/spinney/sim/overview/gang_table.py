@@ -147,7 +147,7 @@ class _Places(NamedTuple):
     levels: tuple[tuple[str, str], ...]
 
 
-def _with_strays(inventory: Inventory) -> tuple[Mapping[GangKey, GangMembers], Mapping[GangKey, GangWord]]:
+def _with_strays(inventory: Inventory) -> tuple[Mapping[GangKey, GangMembers], dict[GangKey, GangWord]]:
     """Return every gang, PodGangs with pods of theirs whose group is missing, and of these what is missing."""
     snapshot = inventory.gangs.snapshot()
     strays: dict[GangKey, dict[PodKey, tuple[str, PodRecord]]] = {}

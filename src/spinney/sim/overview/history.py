@@ -145,11 +145,15 @@ def refused_bindings(events: Iterable[Event], records: Iterable[PodRecord], now:
     return found
 
 
+def is_of_eviction(event: Event) -> bool:
+    """Tell whether an event tells of something that had to go, and not of one for which others did."""
+    return event.reason in _EVICTIONS and MADE_ROOM not in event.message
+
+
 def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:
     """Return the newest eviction that events tell of objects called so, or of pods whose names begin so."""
     beginnings = tuple(f"{name}-" for name in names)
-    told = (each for each in events if each.reason in _EVICTIONS and MADE_ROOM not in each.message)
-    subjects = ((each, each.involved_object.name) for each in told)
+    subjects = ((each, each.involved_object.name) for each in events if is_of_eviction(each))
     about = [each for each, name in subjects if name in names or name.startswith(beginnings)]
     newest_first = sorted(about, key=lambda each: moment_of(each) or _BEGINNING, reverse=True)
     if not newest_first:
