@@ -4,7 +4,9 @@ import gc
 
 from spinney.api.core import POD
 from spinney.api.workload_v1beta1 import POD_GROUP
+from spinney.kube.transport import Request, Response
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.process.effects import ClusterEffects
 from tests.scheduler.process.world import NS, World, given_a_world
 from tests.weighing import held_by
 
@@ -48,3 +50,25 @@ async def test_gangs_that_came_and_went_leave_nothing(world: World) -> None:
 
         first = await day(0)
         assert await day(1) == await day(2) == first
+
+
+@given_a_world
+async def test_pods_that_go_while_they_are_bound_leave_nothing(world: World) -> None:
+    """That such a pod has gone is seen before its bind is refused for that: it comes to nothing that is kept."""
+    await world.add_node("n1")
+    answer = world.transport.request
+
+    async def gone_meanwhile(request: Request) -> Response:
+        if request.path.endswith("/binding"):
+            await world.client.delete(POD, request.path.split("/")[-2], NS)
+            await world.settle(1)
+        return await answer(request)
+
+    world.transport.request = gone_meanwhile  # type: ignore[method-assign]
+    async with world.scheduler() as process:
+        for number in range(3):
+            await world.add_pod(f"p{number}")
+        await world.settle(60)
+        assert await world.places() == {}
+        assert isinstance(process._effects, ClusterEffects)
+        assert not process._effects._refusals

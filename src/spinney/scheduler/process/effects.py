@@ -259,6 +259,8 @@ class ClusterEffects:
     def _give_back(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         for bind in binds:
             forget(self.inventory.cluster, self.inventory.claims, bind)
+            if self.inventory.cluster.pod(bind.pod) is None:
+                self._refusals.pop(bind.pod, None)  # it was counted after the pod had gone
         self.releaser.look(gang)
         self.wake()
 
