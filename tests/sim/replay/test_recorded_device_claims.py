@@ -214,3 +214,24 @@ def test_no_pod_has_a_gpu_that_its_node_only_has_for_claims(tmp_path: Path) -> N
     trace, history = replay_of(tmp_path)
 
     assert told(trace, history) == [(60, "started", "default-p0")]
+
+
+def test_a_job_that_waited_longer_has_what_its_claim_asked_for_when_it_came(tmp_path: Path) -> None:
+    """The check held it to what a later claim of the same name asks for."""
+    fixed = (a_node("n", gpus=0), a_slice("n", 2), A_CLASS)
+    blocker = a_claim("held", 2, has=["d0", "d1"], node="n", pod="blocker"), a_user("blocker", "held", "n")
+    former, new = a_claim("c", 1, minute=1), a_claim("c", 2, minute=6)
+    new["metadata"]["uid"] = "c-2"
+    taken(tmp_path, 0, *fixed, *blocker)
+    taken(tmp_path, 3, *fixed, *blocker, former, a_user("p", "c", "n", minute=1))
+    taken(tmp_path, 5, *fixed, *blocker)
+    taken(tmp_path, 7, *fixed, *blocker, new)
+    taken(tmp_path, 9, *fixed, new)
+    taken(tmp_path, 20, *fixed, new, a_user("q", "c", "n", minute=15))
+    trace, history = replay_of(tmp_path)
+
+    assert {name: len(found) for name, found in devices(trace, history).items()} == {
+        "default-blocker": 2,
+        "default-p": 1,
+        "default-q": 2,
+    }

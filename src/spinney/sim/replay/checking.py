@@ -58,6 +58,7 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
         job = trace.jobs[event.job]
         wrong = (*budgets.problems(event), *volumes.problems(job, event))
         yield from (f"{event.at:g} s: job {job.name}: {problem}" for problem in wrong)
+        claims.see(job, event)
         if event.what == "started":
             where = f"{event.at:g} s: job {job.name}"
             if event.job in held:

@@ -4,6 +4,7 @@ Looked at are how many devices each request got, that a driver publishes them on
 hold one. Whether a device is of the kind that was asked for (selectors, attributes, counters) is not.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from spinney.api.resource_claims import ALL_DEVICES, ResourceClaim, ResourceSlice
@@ -21,7 +22,10 @@ class ClaimRules:
         self._changes = [each for each in changes if isinstance(each.found, ResourceClaim | ResourceSlice)]
         self._passed = 0
         self._asked: dict[Key, ResourceClaim] = {}
-        """Claims as they came last, those that are gone included: jobs that use them keep them."""
+        """Claims as they came last; one that a job names stays as it is until that has ended."""
+        self._named: Counter[Key] = Counter()
+        """How many jobs that have come and not ended name a claim."""
+        self._later: dict[Key, ClusterChange] = {}
         self._slices: dict[str, ResourceSlice] = {}
         self._on: dict[PublishedDevice, dict[str, str]] = {}
         """The node of each device that is published, by the slices that have it: an old one may still be there."""
@@ -29,6 +33,20 @@ class ClaimRules:
         self._held: dict[Key, set[PublishedDevice]] = {}
         """The same the other way round."""
         self._users: dict[Key, set[int]] = {}
+
+    def see(self, job: Job, event: JobHappening) -> None:
+        """Take in that a job comes or ends, if it does."""
+        recorded = job.recorded
+        if recorded is None or not any(pod.claims for pod in recorded.pods):
+            return
+        self._move_to(event.at)
+        named = {key for place in range(len(recorded.pods)) for key in recorded.claims_of(place)}
+        if event.what == "submitted":
+            self._named.update(named)
+        elif event.what in {"ended", "forgotten"}:
+            self._named.subtract(named)
+            for key in [key for key in named if key in self._later and self._named[key] <= 0]:
+                self._change(key, self._later.pop(key))
 
     def started(self, job: Job, event: JobHappening, *, there_before: bool) -> Iterator[str]:
         """Take in that a job starts, and yield what is wrong with its devices; it may have been ``there_before``."""
@@ -84,10 +102,17 @@ class ClaimRules:
             change = self._changes[self._passed]
             self._passed += 1
             if isinstance(change.found, ResourceClaim):
-                if not change.gone:
-                    self._asked[key_of(change.found)] = change.found
+                self._change(key_of(change.found), change)
             elif isinstance(change.found, ResourceSlice):
                 self._publish(change.found, gone=change.gone)
+
+    def _change(self, key: Key, change: ClusterChange) -> None:
+        if key in self._asked and self._named[key] > 0:
+            self._later[key] = change
+        elif change.gone:
+            self._asked.pop(key, None)
+        elif isinstance(change.found, ResourceClaim):
+            self._asked[key] = change.found
 
     def _publish(self, found: ResourceSlice, *, gone: bool) -> None:
         name = found.metadata.name
