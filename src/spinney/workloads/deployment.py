@@ -26,6 +26,8 @@ _DESIRED = "deployment.kubernetes.io/desired-replicas"
 """On a ReplicaSet with pods: how many its Deployment wanted when it was given its size."""
 _MOST = "deployment.kubernetes.io/max-replicas"
 """The same with those that a rollout may have beyond that."""
+_DIGITS = 10
+"""The most that a number of replicas has, which is an int32."""
 
 
 @dataclass(frozen=True)
@@ -140,13 +142,19 @@ def _in_proportion(found: WorkloadObject, active: list[WorkloadObject]) -> dict[
     by_size = sorted(active if change > 0 else active[::-1], key=lambda each: each.replicas, reverse=True)
     sizes, left = {}, change
     for each in by_size:
-        former = int(each.metadata.annotations.get(_MOST, 0)) or int(found.status.get("replicas", 0)) or most
-        part = math.floor(each.replicas * most / former + 0.5) - each.replicas
+        former = _most_before(each) or int(found.status.get("replicas", 0)) or most
+        part = (math.floor(each.replicas * most / former + 0.5) if former else 0) - each.replicas
         part = min(max(part, 0), left) if change > 0 else max(min(part, 0), left)
         sizes[each.metadata.name] = each.replicas + part
         left -= part
     largest = by_size[0].metadata.name
     return {**sizes, largest: max(sizes[largest] + left, 0)}
+
+
+def _most_before(replica_set: WorkloadObject) -> int:
+    """Return for how many pods a ReplicaSet was sized last; 0 where its annotation is none, or was written by hand."""
+    said = replica_set.metadata.annotations.get(_MOST, "")
+    return int(said) if said.isascii() and said.isdigit() and len(said) <= _DIGITS else 0
 
 
 def _surge(found: WorkloadObject) -> int:
