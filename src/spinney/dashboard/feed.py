@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from spinney.runtime.queries import whole_number_in
+from spinney.runtime.numbers import whole_number_in
 
 KEPT: Final = 1024
 KEPT_BYTES: Final = 16 * 1024 * 1024

@@ -28,7 +28,7 @@ from spinney.dashboard.view import View
 from spinney.dashboard.viewers import Viewers
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import KubeError
-from spinney.runtime.queries import whole_number_in
+from spinney.runtime.numbers import whole_number_in
 from spinney.runtime.serving import listen, stop_serving
 
 log = structlog.get_logger()

@@ -10,6 +10,7 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.controller import Requeue
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import Unread, create_once, delete_exactly
+from spinney.runtime.numbers import whole_number_in
 from spinney.workloads.objects import (
     BY_OWNER,
     DEPLOYMENT,
@@ -26,8 +27,8 @@ _DESIRED = "deployment.kubernetes.io/desired-replicas"
 """On a ReplicaSet with pods: how many its Deployment wanted when it was given its size."""
 _MOST = "deployment.kubernetes.io/max-replicas"
 """The same with those that a rollout may have beyond that."""
-_DIGITS = 10
-"""The most that a number of replicas has, which is an int32."""
+_LARGEST = 2**31 - 1
+"""The largest number of replicas; what says more was written by somebody's hand."""
 
 
 @dataclass(frozen=True)
@@ -142,19 +143,14 @@ def _in_proportion(found: WorkloadObject, active: list[WorkloadObject]) -> dict[
     by_size = sorted(active if change > 0 else active[::-1], key=lambda each: each.replicas, reverse=True)
     sizes, left = {}, change
     for each in by_size:
-        former = _most_before(each) or int(found.status.get("replicas", 0)) or most
+        said = whole_number_in(each.metadata.annotations.get(_MOST, "")) or 0
+        former = (said if said <= _LARGEST else 0) or int(found.status.get("replicas", 0)) or most
         part = (math.floor(each.replicas * most / former + 0.5) if former else 0) - each.replicas
         part = min(max(part, 0), left) if change > 0 else max(min(part, 0), left)
         sizes[each.metadata.name] = each.replicas + part
         left -= part
     largest = by_size[0].metadata.name
     return {**sizes, largest: max(sizes[largest] + left, 0)}
-
-
-def _most_before(replica_set: WorkloadObject) -> int:
-    """Return for how many pods a ReplicaSet was sized last; 0 where its annotation is none, or was written by hand."""
-    said = replica_set.metadata.annotations.get(_MOST, "")
-    return int(said) if said.isascii() and said.isdigit() and len(said) <= _DIGITS else 0
 
 
 def _surge(found: WorkloadObject) -> int:

@@ -16,7 +16,7 @@ from spinney.explain.reasons import Explanation
 from spinney.extensions.answers import fault_of, instance_of
 from spinney.runtime import Executor
 from spinney.runtime.faults import raised
-from spinney.runtime.queries import whole_number_in
+from spinney.runtime.numbers import whole_number_in
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.extension_points import Hook, HttpHandler
 from spinney.scheduler.framework.results import Unschedulable

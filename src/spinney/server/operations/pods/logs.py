@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 
 from spinney.api.struct import JSON
+from spinney.runtime.numbers import whole_number_in
 from spinney.server.exchange.message import Response
 from spinney.server.exchange.status import StatusError, bad_request
 from spinney.server.operations.context import Context, Target
@@ -132,9 +133,10 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name)
     if text is None:
         return None
-    if not text.isdecimal() or len(text) > 18:
+    number = whole_number_in(text)
+    if number is None:
         raise bad_request(f"{name}: Invalid value: {text!r}: must be a whole number, zero or more")
-    return int(text)
+    return number
 
 
 def _text(line: Line, *, stamped: bool) -> bytes:

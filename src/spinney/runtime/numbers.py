@@ -1,4 +1,4 @@
-"""What is read from the query of a request, which anybody may write."""
+"""Numbers in texts that anybody may write, such as the query of a request or an annotation."""
 
 from typing import Final
 
