@@ -6,7 +6,7 @@ peer's own groups, so that both get the same load, byte for byte.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ from spinney.kube.client import Client
 from spinney.testing import peers
 from spinney.testing.controlplane import ControlPlane
 from spinney.testing.peers import Peer, running
+from spinney.testing.peers.peer import Ground, Program
 from spinney.testing.peers.recipes import COSCHEDULING_NAME, KAI_PARENT_QUEUE, KAI_QUEUE
 
 TOPOLOGY: Final = "bench"
@@ -160,6 +161,21 @@ def _volcano_group(gang: Gang) -> JSON:
 
 def _volcano_pod(pod: JSON, gang: Gang) -> None:
     pod["metadata"]["annotations"][labels.LEGACY_GROUP] = gang.name
+
+
+def with_plugin(family: Family, plugin: JSON) -> Family:
+    """Return Volcano with one more plugin, which is not among those that its scheduler starts with."""
+    scheduler, *others = family.peer.programs
+
+    def arguments(ground: Ground) -> list[str]:
+        given = scheduler.arguments(ground)
+        configuration = yaml.safe_load((ground.directory / "scheduler.conf").read_text())
+        configuration["tiers"][-1]["plugins"].append(plugin)
+        ground.write("scheduler.conf", yaml.safe_dump(configuration))
+        return given
+
+    programs = (Program(scheduler.name, arguments), *others)
+    return replace(family, peer=replace(family.peer, programs=programs))
 
 
 # -- scheduler-plugins ------------------------------------------------------------------------------------------------

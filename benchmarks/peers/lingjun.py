@@ -25,11 +25,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import yaml
 
 from benchmarks.load import cluster
 from benchmarks.load.bench import Bench, a_bench
@@ -37,7 +35,7 @@ from benchmarks.load.contenders import Contender, compile_ours
 from benchmarks.load.measuring import progress
 from benchmarks.peers import checking, hall
 from benchmarks.peers.asking import LAST, watched_by
-from benchmarks.peers.families import FAMILIES, GANG, KAI_PROMISED, TIERS, Family, Gang
+from benchmarks.peers.families import FAMILIES, GANG, KAI_PROMISED, TIERS, Family, Gang, with_plugin
 from benchmarks.traces.switches import LARGEST_OF_RACK, Racks, fitting, instance, tree_of
 from benchmarks.traces.tables import Table
 from spinney.api import kai
@@ -47,8 +45,7 @@ from spinney.api.struct import JSON
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.kube.cache import Change
 from spinney.testing.controlplane import ControlPlane
-from spinney.testing.peers import KAI, VOLCANO, Peer
-from spinney.testing.peers.peer import Ground, Program
+from spinney.testing.peers import KAI, VOLCANO
 from spinney.testing.peers.recipes import KAI_PARENT_QUEUE
 
 SIZES: Final = (8,) * 8 + (16,) * 4 + (32,) * 2 + (64,)
@@ -233,20 +230,6 @@ def _hyper_node(name: str, level: str, members: list[JSON]) -> JSON:
     return {"metadata": {"name": name}, "spec": {"tier": TIERS[level], "members": members}}
 
 
-def with_topology(peer: Peer) -> Peer:
-    """Return Volcano with its plugin for HyperNodes, which is not among those it starts with."""
-    scheduler, *others = peer.programs
-
-    def arguments(ground: Ground) -> list[str]:
-        given = scheduler.arguments(ground)
-        configuration = yaml.safe_load((ground.directory / "scheduler.conf").read_text())
-        configuration["tiers"][-1]["plugins"].append({"name": "network-topology-aware"})
-        ground.write("scheduler.conf", yaml.safe_dump(configuration))
-        return given
-
-    return replace(peer, programs=(Program(scheduler.name, arguments), *others))
-
-
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
@@ -254,7 +237,7 @@ def contenders(plane: ControlPlane, names: Sequence[str]) -> list[tuple[Family, 
     """Return KAI, Volcano and ours, each with the family whose objects it reads."""
     of = {family.peer.name: family for family in FAMILIES}
     ours, volcano = of[KAI.name], of[VOLCANO.name]
-    volcano = replace(volcano, peer=with_topology(volcano.peer))
+    volcano = with_plugin(volcano, {"name": "network-topology-aware"})
     theirs = [(family, family.contenders(plane)[0]) for family in (ours, volcano) if family.peer.name in names]
     return [*theirs, (ours, ours.contenders(plane)[1])]
 

@@ -30,13 +30,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from benchmarks.load import cluster
 from benchmarks.load.bench import Bench, a_bench
 from benchmarks.load.contenders import Contender, compile_ours
 from benchmarks.load.measuring import progress
-from benchmarks.peers.families import FAMILIES, KAI_PROMISED, Family, Gang
+from benchmarks.peers.families import FAMILIES, KAI_PROMISED, Family, Gang, with_plugin
 from benchmarks.peers.lingjun import all_promised
 from benchmarks.traces.openb import spread
 from benchmarks.traces.tables import Table
@@ -54,8 +52,7 @@ from spinney.sim.replay.history import History, JobHappening
 from spinney.sim.replay.objects import node_of, pods_of
 from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, Trace
 from spinney.testing.controlplane import ControlPlane
-from spinney.testing.peers import KAI, VOLCANO, Peer
-from spinney.testing.peers.peer import Ground, Program
+from spinney.testing.peers import KAI, VOLCANO
 from spinney.testing.peers.recipes import KAI_PARENT_QUEUE
 
 _CREATED: Final = datetime(2020, 1, 1, tzinfo=UTC)
@@ -246,20 +243,10 @@ def _devices(
     return found
 
 
-def packing(peer: Peer) -> Peer:
-    """Return Volcano's scheduler with its plugin for parts of GPUs, which is not among those it starts with."""
-    scheduler, *others = peer.programs
-
-    def arguments(ground: Ground) -> list[str]:
-        given = scheduler.arguments(ground)
-        configuration = yaml.safe_load((ground.directory / "scheduler.conf").read_text())
-        sharing = {"VGPUEnable": True, "SchedulePolicy": "binpack", "ScheduleWeight": 10}
-        arguments = {f"deviceshare.{name}": value for name, value in sharing.items()}
-        configuration["tiers"][-1]["plugins"].append({"name": "deviceshare", "arguments": arguments})
-        ground.write("scheduler.conf", yaml.safe_dump(configuration))
-        return given
-
-    return replace(peer, programs=(Program(scheduler.name, arguments), *others))
+def sharing() -> JSON:
+    """Return Volcano's plugin for parts of GPUs, told to pack."""
+    arguments = {"VGPUEnable": True, "SchedulePolicy": "binpack", "ScheduleWeight": 10}
+    return {"name": "deviceshare", "arguments": {f"deviceshare.{name}": value for name, value in arguments.items()}}
 
 
 def offers(plane: ControlPlane) -> Iterator[Offer]:
@@ -268,7 +255,7 @@ def offers(plane: ControlPlane) -> Iterator[Offer]:
     family, volcano = of[KAI.name], of[VOLCANO.name]
     without_binder = replace(KAI, programs=tuple(each for each in KAI.programs if each.name == "scheduler"))
     yield Offer(family, replace(family, peer=without_binder).contenders(plane)[0], requests=True)
-    yield Offer(volcano, replace(volcano, peer=packing(volcano.peer)).contenders(plane)[0])
+    yield Offer(volcano, with_plugin(volcano, sharing()).contenders(plane)[0])
     yield Offer(family, replace(family, configuration={"deviceReservation": True}).contenders(plane)[1])
 
 
