@@ -128,18 +128,25 @@ async def _until(cut: asyncio.Event, stream: InProcessStream) -> AsyncIterator[b
         await end(ended)
 
 
-@on_virtual_time
-async def test_an_api_server_that_hangs_is_reported_within_half_a_minute() -> None:
-    """Its watches stay open and silent, as in a quiet cluster: only a question that it leaves open tells."""
-    runtime = Runtime.virtual(seed=3)
+@asynccontextmanager
+async def viewed_over_a_line(runtime: Runtime) -> AsyncIterator[tuple[Line, View]]:
+    """Run a view that has just asked for rights, and has not to ask for a minute."""
     server = ApiServer(runtime)
     async with server.running():
         line = Line(server)
         view = View(Client(line, runtime), source="test")
         running = asyncio.create_task(view.run())
         await view.wait_until_ready()
-        await runtime.clock.sleep(61.0)  # has just asked for rights
+        await runtime.clock.sleep(61.0)
+        yield line, view
+        await end(running)
 
+
+@on_virtual_time
+async def test_an_api_server_that_hangs_is_reported_within_half_a_minute() -> None:
+    """Its watches stay open and silent, as in a quiet cluster: only a question that it leaves open tells."""
+    runtime = Runtime.virtual(seed=3)
+    async with viewed_over_a_line(runtime) as (line, view):
         line.hang()
         await runtime.clock.sleep(30.0)
         assert "it has said nothing for 10 seconds" in json.loads(view.state())["trouble"]
@@ -147,21 +154,13 @@ async def test_an_api_server_that_hangs_is_reported_within_half_a_minute() -> No
         line.hang(over=True)
         await runtime.clock.sleep(60.0)
         assert "trouble" not in json.loads(view.state())
-        await end(running)
 
 
 @on_virtual_time
 async def test_what_may_be_old_is_said_to_be_so_within_seconds() -> None:
     """Rights are asked for once a minute; where a watch breaks and nobody answers, at once, until somebody does."""
     runtime = Runtime.virtual(seed=3)
-    server = ApiServer(runtime)
-    async with server.running():
-        line = Line(server)
-        view = View(Client(line, runtime), source="test")
-        running = asyncio.create_task(view.run())
-        await view.wait_until_ready()
-        await runtime.clock.sleep(61.0)  # has just asked
-
+    async with viewed_over_a_line(runtime) as (line, view):
         line.cut()
         await runtime.clock.sleep(10.0)
         assert "the API server does not answer" in json.loads(view.state())["trouble"]
@@ -169,7 +168,6 @@ async def test_what_may_be_old_is_said_to_be_so_within_seconds() -> None:
         line.cut(whole=True)
         await runtime.clock.sleep(10.0)
         assert "trouble" not in json.loads(view.state())
-        await end(running)
 
 
 @on_virtual_time
